@@ -1,10 +1,10 @@
-"""The pages of merged runs, in tables that are written once.
+"""The pages of runs, in tables that are written once.
 
-A merge writes the pages of its run in their order, and they never change. As keys among others,
-RocksDB would rewrite them on their way down its levels, several times, which took most of what its
-threads cost a document. So such a run has a column family of its own. Its pages go into files that
-RocksDB takes over as they are, into its lowest level. When the run goes, its family is dropped, and
-its space is free at once.
+The pages of a run are written in their order, and they never change. As keys among others, RocksDB
+would rewrite them on their way down its levels, several times, which took most of what its threads
+cost a document. So each run has a column family of its own. Its pages go into files that RocksDB
+takes over as they are, into its lowest level. When the run goes, its family is dropped, and its
+space is free at once.
 
 A file is on disk before a write counts its pages, and a family is dropped after the write that
 replaced its run is on disk. So a crash leaves pages that nothing names, and never a name without
@@ -137,7 +137,7 @@ class _Writing:
 
 
 class RunTables(Pages):
-    """Writes the pages of merged runs, and drops them."""
+    """Writes the pages of runs, and drops them."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 The write-ahead log is off, because ``fingerprints`` serves as one. This is sound because
 everything that is written in batches is in one column family, and every batch includes the offset
-it reaches. The pages of merged runs are on disk before a batch names them; see `run_tables`.
+it reaches. The pages of runs are on disk before a batch names them; see `run_tables`.
 Whatever a crash leaves on disk is a state that the shard really was in; the rest is replayed.
 """
 

@@ -141,7 +141,8 @@ impl Judged {
             if held.new && !held.shared && held.origin != Origin::Finer {
                 let (column, hash) = (usize::from(held.column), held.hash);
                 let number = held.entries.first().and_then(|&own| self.numbered(own, numbers));
-                made.cells.extend(number.map(|number| NewCell { column, hash, number }));
+                let cell = |number| NewCell { column, hash, number, may_exist: true };
+                made.cells.extend(number.map(cell));
                 continue; // Nobody contested it, after all.
             }
             let column = court.columns[usize::from(held.column)];
@@ -168,7 +169,7 @@ impl Judged {
             match entries[..] {
                 [] if !beyond => {}
                 [number] if new && !beyond && origin != Origin::Finer => {
-                    made.cells.push(NewCell { column, hash, number });
+                    made.cells.push(NewCell { column, hash, number, may_exist: true });
                 }
                 _ => made.buckets.push(ChangedBucket { column, hash, entries, beyond }),
             }
@@ -184,7 +185,7 @@ impl Judged {
             let keys = &batch.keys[column * batch.len()..(column + 1) * batch.len()];
             for (row, (&hash, number)) in keys.iter().zip(numbers).enumerate() {
                 if let (Some(number), false) = (*number, self.cells.is_contested(column, row)) {
-                    made.cells.push(NewCell { column, hash, number });
+                    made.cells.push(NewCell { column, hash, number, may_exist: false });
                 }
             }
         }

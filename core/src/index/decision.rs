@@ -57,6 +57,8 @@ pub struct NewCell {
     pub column: usize,
     pub hash: u64,
     pub number: u64,
+    /// Whether something may be stored of the bucket; see `Sight::may_exist`.
+    pub may_exist: bool,
 }
 
 /// The whole content of a bucket that has changed otherwise.

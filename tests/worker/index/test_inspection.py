@@ -12,7 +12,6 @@ from tests.support.filling import RULES, fill, random_documents
 from worker.index.errors import StoreDamaged
 from worker.index.inspection import verify_store
 from worker.index.keyspace import (
-    CELLS,
     FILTERS,
     GROWN,
     OPEN_RUN,
@@ -56,10 +55,16 @@ def test_a_sound_store_has_no_faults(tmp_path: Path) -> None:
 
 
 def without_a_page(store: BandStore) -> None:
-    merged = store._tables._families
-    run = next(iter(merged))
-    key, _ = next(store._tables.of(run))
-    del merged[run][key]
+    cells = store.contents().runs
+    merged = max(cells, key=cells.__getitem__)
+    key, _ = next(store._tables.of(merged))
+    del store._tables._families[merged][key]
+
+
+def with_a_page_that_is_cut(store: BandStore) -> None:
+    run = next(iter(store.contents().runs))
+    key, page = next(store._tables.of(run))
+    store._tables._families[run][key] = page[:-1]
 
 
 def with_another_filter(store: BandStore) -> None:
@@ -91,7 +96,12 @@ def test_pages_that_are_missing_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "breaks", [with_another_filter, *map(cut, (CELLS, FILTERS, GROWN, OPEN_RUN, RECORDS))]
+    "breaks",
+    [
+        with_another_filter,
+        with_a_page_that_is_cut,
+        *map(cut, (FILTERS, GROWN, OPEN_RUN, RECORDS)),
+    ],
 )
 def test_a_value_that_differs_is_damage(
     tmp_path: Path, breaks: Callable[[BandStore], None]

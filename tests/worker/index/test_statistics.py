@@ -14,9 +14,7 @@ from tests.support.corpus import scaled
 from tests.worker.index.decisions import RULES, WINDOW, batch, drawn_documents, with_forgotten
 from worker.index.contents import Key
 from worker.index.errors import StoreDamaged
-from worker.index.keyspace import CELLS
 from worker.index.read_only import ReadOnlyStore
-from worker.index.spans import span
 from worker.index.statistics import store_statistics
 from worker.index.store import BandStore, StoreOptions
 
@@ -94,8 +92,9 @@ def test_an_empty_store(tmp_path: Path) -> None:
 def test_a_grown_bucket_without_a_cell_is_damage(tmp_path: Path) -> None:
     filled(tmp_path / "s", None, 1)
     store = BandStore(tmp_path / "s", {"test": 1}, options=StoreOptions(run_documents=3))
-    for key, _ in list(span(store._db, CELLS)):
-        del store._db[key]
+    for run in store.contents().runs:
+        for key, _ in list(store._tables.of(run)):
+            del store._tables._families[run][key]
     store.flush()
     store.close()
     with pytest.raises(StoreDamaged, match="has grown, and has no cell"):

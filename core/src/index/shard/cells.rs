@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use super::keyspace::{CELLS, Key, Place};
-use super::seal::{seal, unseal};
+use super::seal::{self, seal, unseal};
 use crate::index::sight::Damaged;
 
 /// The bit of a cell's document that makes it a mark: its bucket has grown.
@@ -109,9 +109,9 @@ pub fn pack_pages(
         left = rest;
         if !own.is_empty() {
             let key = Place { run, slot, page }.key(CELLS);
-            let mut value = Vec::with_capacity(CELL_BYTES * count + 4);
-            value.extend(own.iter().flat_map(|cell| cell.hash.to_le_bytes()));
-            value.extend(own.iter().flat_map(|cell| cell.document.to_le_bytes()));
+            let mut value = Vec::with_capacity(CELL_BYTES * count + seal::BYTES);
+            own.iter().for_each(|cell| value.extend_from_slice(&cell.hash.to_le_bytes()));
+            own.iter().for_each(|cell| value.extend_from_slice(&cell.document.to_le_bytes()));
             let value = seal(&key, value);
             packed.push((key, value));
         }

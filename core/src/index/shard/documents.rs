@@ -5,29 +5,37 @@ use std::collections::hash_map::Entry;
 use super::Shard;
 use super::keyspace::{self, number_key};
 use super::reading::{Purpose, Reading};
+use super::recent::Age;
 use super::record_pages::{page_key, page_of};
 use crate::index::sight::Damaged;
 
 impl Reading {
     /// Return the record of a document, if it is at hand.
     pub(super) fn record_here<'a>(&'a self, shard: &'a Shard, number: u64) -> Option<&'a [u8]> {
-        shard.record_here(number).or_else(|| {
-            let (page, place) = page_of(number);
-            self.pages.get(&page)?.as_ref()?.get(place)
-        })
+        shard.find_record(number).map(|(record, _)| record).or_else(|| self.read_record(number))
+    }
+
+    /// Return the record of a document, if it was read.
+    pub(super) fn read_record(&self, number: u64) -> Option<&[u8]> {
+        let (page, place) = page_of(number);
+        self.pages.get(&page)?.as_ref()?.get(place)
     }
 
     /// Return whether the record of a document is at hand; else it will be read.
     ///
     /// An error says that there is none.
     pub(super) fn has_record(&mut self, shard: &Shard, number: u64) -> Result<bool, Damaged> {
-        self.used_records.insert(number);
-        if self.record_here(shard, number).is_some() {
+        if let Some((_, age)) = shard.find_record(number) {
+            self.note_record(number, age);
             return Ok(true);
         }
-        let (page, _) = page_of(number);
+        let (page, place) = page_of(number);
         let missing = || Damaged(format!("document {number} has no record"));
         match self.pages.get(&page) {
+            Some(Some(found)) if found.get(place).is_some() => {
+                self.read_records.push(number);
+                return Ok(true);
+            }
             Some(Some(_)) => return Err(missing()),
             Some(None) => {}
             None if number >= shard.inserted => return Err(missing()),
@@ -37,6 +45,13 @@ impl Reading {
             }
         }
         Ok(false)
+    }
+
+    /// Note that a record is asked for that is in memory.
+    pub(super) fn note_record(&mut self, number: u64, age: Age) {
+        if age == Age::Old {
+            self.old_records.push(number);
+        }
     }
 
     pub(super) fn renewals(&mut self, number: u64) -> Option<&Vec<(u8, i64)>> {

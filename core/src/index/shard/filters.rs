@@ -14,6 +14,7 @@ use std::ops::Range;
 use super::cells::{Cell, FAN_IN, Shape};
 use super::huge;
 use super::prefetch::prefetch;
+use super::seal;
 use crate::index::sight::Damaged;
 
 /// The lanes of a group, by tier; above, one. They take memory before a run uses them, and the
@@ -45,7 +46,9 @@ impl Part {
     }
 
     pub fn pack(&self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        let mut packed = Vec::with_capacity(8 * self.words.len() + seal::BYTES);
+        self.words.iter().for_each(|word| packed.extend_from_slice(&word.to_le_bytes()));
+        packed
     }
 
     pub fn unpack(run: u32, slot: u8, page: u32, packed: &[u8]) -> Result<Self, Damaged> {

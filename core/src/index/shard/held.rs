@@ -64,7 +64,7 @@ impl Held {
         let era = found.map(|number| shard.list.eras.of_document(number));
         self.grown = self.grown.take().filter(|(grown, _)| era.is_none_or(|era| era <= *grown));
         self.known = Some(match (&self.grown, found) {
-            (Some((era, bucket)), _) => grown(shard, *era, bucket),
+            (Some((era, bucket)), _) => grown(shard, *era, bucket.clone()),
             (None, Some(number)) => alone(shard, number),
             (None, None) => Known::Nothing,
         });
@@ -81,9 +81,8 @@ pub fn alone(shard: &Shard, number: u64) -> Known {
 }
 
 /// A bucket that has grown in an era.
-pub fn grown(shard: &Shard, era: u32, bucket: &Bucket) -> Known {
+pub fn grown(shard: &Shard, era: u32, mut bucket: Bucket) -> Known {
     let eras = &shard.list.eras;
-    let entries = bucket.entries.iter().copied().filter(|&one| one >= eras.first()).collect();
-    let bucket = Bucket { entries, beyond: bucket.beyond };
+    bucket.entries.retain(|&one| one >= eras.first());
     Known::Grown(bucket, Standing { celled: false, grown: era == eras.current().number })
 }

@@ -3,6 +3,11 @@
 //! A document with the same id as an earlier one also names that one, so all can be found from the
 //! newest. Two ids with the same key share a chain; whoever follows it compares the ids.
 
+use std::iter;
+
+use blake2b_simd::Hash;
+use blake2b_simd::many::{HashManyJob, hash_many};
+
 use super::Shard;
 use super::lookup::Hit;
 use super::reading::Reading;
@@ -33,10 +38,14 @@ impl Chain {
     }
 }
 
-/// The key of an id.
-pub fn id_key(id: &[u8]) -> u64 {
-    let digest = blake2b_simd::Params::new().hash_length(8).personal(b"neardup id").hash(id);
-    digest.as_bytes().try_into().map(u64::from_le_bytes).expect("a digest of 8 bytes")
+/// The keys of ids. The processor hashes several at a time.
+pub fn id_keys<'a>(ids: impl Iterator<Item = &'a [u8]>) -> Vec<u64> {
+    let mut params = blake2b_simd::Params::new();
+    params.hash_length(8).personal(b"neardup id");
+    let mut jobs: Vec<HashManyJob> = ids.map(|id| HashManyJob::new(&params, id)).collect();
+    hash_many(&mut jobs);
+    let key = |digest: Hash| digest.as_bytes().try_into().map(u64::from_le_bytes);
+    jobs.iter().map(|job| key(job.to_hash()).expect("a digest of 8 bytes")).collect()
 }
 
 /// Begin to look for the newest document of an id's key.
@@ -52,7 +61,7 @@ impl Reading {
         id: &[u8],
     ) -> Result<Seen<Vec<u64>>, Damaged> {
         let Some(slot) = shard.id_slot() else { return Ok(Seen::Here(Vec::new())) };
-        let key = id_key(id);
+        let key = id_keys(iter::once(id))[0];
         let mut chain = self.chains.remove(&key).unwrap_or_else(|| Chain {
             search: newest(shard, slot, key),
             numbers: Vec::new(),
@@ -104,11 +113,12 @@ impl NewIds {
     pub fn new(shard: &Shard, records: &[Vec<u8>]) -> Result<Self, Damaged> {
         let kept = records.iter().enumerate().filter(|(_, record)| !record.is_empty());
         let mut places = Vec::with_capacity(records.len());
-        let mut keys = Vec::with_capacity(records.len());
+        let mut ids = Vec::with_capacity(records.len());
         for (place, record) in kept {
             places.push(place);
-            keys.push(id_key(Record::unpack(record)?.id));
+            ids.push(Record::unpack(record)?.id);
         }
+        let keys = id_keys(ids.into_iter());
         let mut searches = vec![None; records.len()];
         let slot = shard.id_slot().unwrap_or(0);
         for (&place, &key) in places.iter().zip(&keys) {

@@ -6,6 +6,7 @@
 //! ones. Renewals are, for each time or mark, that (8 bytes), how many columns have it (1), and
 //! these columns' numbers (1 each). Numbers are little-endian.
 
+use super::seal;
 use crate::index::bytes::Cursor;
 use crate::index::sight::{Bucket, Damaged};
 
@@ -27,7 +28,9 @@ pub fn number_before(low: u32, end: u64) -> Option<u64> {
 
 pub fn pack_bucket(entries: &[u64], beyond: bool) -> Vec<u8> {
     let lows = entries.iter().map(|&number| low_of(number)).chain(beyond.then_some(BEYOND));
-    lows.flat_map(u32::to_le_bytes).collect()
+    let mut packed = Vec::with_capacity(4 * (entries.len() + 1) + seal::BYTES);
+    lows.for_each(|low| packed.extend_from_slice(&low.to_le_bytes()));
+    packed
 }
 
 /// The bucket of these bytes. `end` is the number that the next document gets.
@@ -36,7 +39,7 @@ pub fn unpack_bucket(packed: &[u8], end: u64) -> Result<Bucket, Damaged> {
     if !rest.is_empty() {
         return Err(Damaged(format!("{} bytes are not whole entries", packed.len())));
     }
-    let mut bucket = Bucket::default();
+    let mut bucket = Bucket { entries: Vec::with_capacity(lows.len()), beyond: false };
     for low in lows.iter().map(|low| u32::from_le_bytes(*low)) {
         if bucket.beyond {
             return Err(Damaged("a bucket has entries behind its last one".into()));

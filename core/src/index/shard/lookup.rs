@@ -58,7 +58,7 @@ impl Shard {
     /// none.
     pub fn hits(&self, slot: u8, hashes: &[u64]) -> Vec<(usize, Hit)> {
         let (mut opens, mut runs) = (Vec::new(), Vec::new());
-        self.open.find_each(slot, hashes, |at, number| opens.push((at, number)));
+        self.open.find_each(slot, hashes, false, |at, number| opens.push((at, number)));
         self.filters.find(slot, hashes, |at, run| runs.push((at, run)));
         runs.sort_unstable();
         let mut hits = Vec::with_capacity(opens.len() + runs.len());
@@ -86,9 +86,8 @@ impl Shard {
     pub fn eras_grown(&self, slot: u8, hashes: &[u64]) -> Vec<Vec<u32>> {
         let marks: Vec<u64> = hashes.iter().map(|&hash| marked(hash)).collect();
         let eras = &self.list.eras;
-        let in_open = |mark| self.open.find(slot, mark, true).map(|_| eras.current().number);
-        let mut grown: Vec<Vec<u32>> =
-            marks.iter().map(|&mark| in_open(mark).into_iter().collect()).collect();
+        let mut grown = vec![Vec::new(); marks.len()];
+        self.open.find_each(slot, &marks, true, |at, _| grown[at].push(eras.current().number));
         self.filters.find(slot, &marks, |at, run| {
             if let Some(run) = self.list.run(run) {
                 let (first, last) = (eras.of_document(run.first), eras.of_document(run.end - 1));

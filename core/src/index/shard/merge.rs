@@ -114,14 +114,13 @@ impl Work {
 
     /// The source pages of these steps, in the order in which they are given.
     pub fn wanted(&mut self, list: &RunList) -> Vec<Wanted> {
-        let tables = self.plan.sources.iter().map(|&run| list.run(run).and_then(|run| run.table()));
-        let tables: Vec<Option<u32>> = tables.collect();
         let mut wanted = Vec::new();
         for step in self.merge.next..self.merge.next + self.steps {
             let (slot, pages) = self.pages_of(list, step);
             for page in pages {
-                for (&run, &table) in self.plan.sources.iter().zip(&tables) {
-                    wanted.push(Wanted { table, key: Place { run, slot, page }.key(CELLS) });
+                for &run in &self.plan.sources {
+                    let key = Place { run, slot, page }.key(CELLS);
+                    wanted.push(Wanted { table: Some(run), key });
                 }
             }
         }
@@ -199,7 +198,7 @@ fn merged(pages: &[Page], shape: Shape, into: &mut Vec<Cell>) {
     let number =
         |(place, cell): (usize, &Cell)| shape.within_page(cell.hash) & !places | place as u64;
     let mut numbers: Vec<u64> = cells.iter().enumerate().map(number).collect();
-    numbers.sort_unstable();
+    numbers.sort(); // It merges what is in order; the other kind of sort would not.
     let ordered = || numbers.iter().map(|number| cells[(number & places) as usize]);
     if ordered().is_sorted_by_key(|cell| cell.hash) {
         ordered().for_each(|cell| push_newest(into, cell));

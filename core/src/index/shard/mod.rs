@@ -83,7 +83,7 @@ use self::merge::Merge;
 use self::open_run::OpenRun;
 use self::prepare::{Changed, Prepared};
 use self::reading::Reading;
-use self::recent::Recent;
+use self::recent::{Age, Recent};
 use self::record_pages::{DOCUMENTS_A_PAGE, page_of};
 use self::run_list::RunList;
 use crate::index::sight::Bucket;
@@ -101,7 +101,7 @@ pub struct Settings {
 /// A key that must be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
-    /// The run in whose tables it is; none: it is among all others.
+    /// The run whose page it is; none: it is among all others.
     pub table: Option<u32>,
     pub key: Key,
 }
@@ -123,7 +123,7 @@ pub struct Writes {
     pub inserted: u64,
 }
 
-/// Pages of a run that a merge makes. They follow those of earlier writes.
+/// Pages of a run. They follow those of earlier writes: a merge makes a run little by little.
 #[derive(Debug, Clone)]
 pub struct TableWrite {
     pub run: u32,
@@ -185,7 +185,7 @@ impl Shard {
         prepared.asked.iter().for_each(|&run| self.filters.ask(run));
         prepared.removed.iter().for_each(|&run| self.filters.remove(run));
         if let Some(first) = prepared.emptied {
-            self.open = self.open.emptied(first);
+            self.open.empty(first);
             self.open_writes = 0;
         }
         if !prepared.added.is_empty() {
@@ -194,7 +194,7 @@ impl Shard {
         }
         let mut start = 0;
         for &end in &prepared.record_ends {
-            self.recent_records.put(self.inserted, &prepared.records[start..end]);
+            self.recent_records.add(self.inserted, &prepared.records[start..end]);
             self.inserted += 1;
             start = end;
         }
@@ -211,17 +211,15 @@ impl Shard {
 
     /// Keep what was read for the next batch.
     fn remember(&mut self, reading: &Reading) {
-        for &number in &reading.used_records {
-            if self.recent_records.get(&number).is_some() {
-                self.recent_records.keep(number);
-            } else if let Some(record) = reading.record_here(self, number) {
-                let record = record.to_vec();
-                self.recent_records.put(number, &record);
+        reading.old_records.iter().for_each(|&number| self.recent_records.keep(number));
+        for &number in &reading.read_records {
+            if self.recent_records.get(&number).is_none()
+                && let Some(record) = reading.read_record(number)
+            {
+                self.recent_records.add(number, record);
             }
         }
-        for &key in &reading.used_buckets {
-            self.recent_buckets.keep(key);
-        }
+        reading.old_buckets.iter().for_each(|&key| self.recent_buckets.keep(key));
         for (key, era, bucket) in reading.read_grown() {
             let packed = pack_bucket(&bucket.entries, bucket.beyond);
             self.recent_buckets.put(key, &[&era.to_le_bytes()[..], &packed].concat());
@@ -229,18 +227,19 @@ impl Shard {
     }
 
     /// What a bucket has grown to, and in which era, if that is in memory and kept.
-    fn recent_bucket(&self, key: (u8, u64)) -> Option<(u32, Bucket)> {
-        let (era, packed) = self.recent_buckets.get(&key)?.split_first_chunk::<4>()?;
+    fn recent_bucket(&self, key: (u8, u64)) -> Option<(u32, Bucket, Age)> {
+        let (found, age) = self.recent_buckets.get(&key)?;
+        let (era, packed) = found.split_first_chunk::<4>()?;
         let era = u32::from_le_bytes(*era);
         let bucket = unpack_bucket(packed, self.inserted).ok()?;
-        (era >= self.list.eras.kept()[0].number).then_some((era, bucket))
+        (era >= self.list.eras.kept()[0].number).then_some((era, bucket, age))
     }
 
     /// The record of a document, if it is in memory.
-    fn record_here(&self, number: u64) -> Option<&[u8]> {
+    fn find_record(&self, number: u64) -> Option<(&[u8], Age)> {
         let (page, place) = page_of(number);
         if page == self.inserted / DOCUMENTS_A_PAGE as u64 {
-            return self.last_page.get(place).map(Vec::as_slice);
+            return self.last_page.get(place).map(|record| (record.as_slice(), Age::Young));
         }
         self.recent_records.get(&number)
     }

@@ -11,6 +11,7 @@ use super::cells::{Cell, MARK};
 use super::huge;
 use super::layout::low_of;
 use super::prefetch::prefetch;
+use super::seal;
 use crate::index::sight::Damaged;
 
 const SMALLEST_BITS: u32 = 8;
@@ -27,10 +28,10 @@ pub struct Added {
 }
 
 pub fn pack_added(added: &[Added]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(PACKED * added.len());
+    let mut packed = Vec::with_capacity(PACKED * added.len() + seal::BYTES);
     packed.extend(added.iter().map(|one| one.slot));
-    packed.extend(added.iter().flat_map(|one| one.cell.hash.to_le_bytes()));
-    packed.extend(added.iter().flat_map(|one| one.cell.document.to_le_bytes()));
+    added.iter().for_each(|one| packed.extend_from_slice(&one.cell.hash.to_le_bytes()));
+    added.iter().for_each(|one| packed.extend_from_slice(&one.cell.document.to_le_bytes()));
     packed
 }
 
@@ -76,9 +77,11 @@ impl OpenRun {
         Self { first, columns, bits, counts: vec![0; columns], entries }
     }
 
-    /// An empty run of the same size.
-    pub fn emptied(&self, first: u64) -> Self {
-        Self::with_bits(self.columns, first, self.bits)
+    /// Empty it; its size stays. The memory is used again: to clear new pages would take longer.
+    pub fn empty(&mut self, first: u64) {
+        self.first = first;
+        self.counts.fill(0);
+        self.entries.fill([0; 3]);
     }
 
     /// How many cells it has.
@@ -106,15 +109,22 @@ impl OpenRun {
         (entry[2] != 0).then(|| self.first + u64::from(entry[2] & !MARK) - 1)
     }
 
-    /// Call `found` with the place of each key of a column that is here, and its document.
-    pub fn find_each(&self, slot: u8, hashes: &[u64], mut found: impl FnMut(usize, u64)) {
+    /// Call `found` with the place of each key of a column whose cell, or mark, is here, and its
+    /// document.
+    pub fn find_each(
+        &self,
+        slot: u8,
+        hashes: &[u64],
+        mark: bool,
+        mut found: impl FnMut(usize, u64),
+    ) {
         let column = self.column(slot);
         for (at, &hash) in hashes.iter().enumerate() {
             if let Some(&next) = hashes.get(at + AHEAD) {
                 prefetch(&column[self.first_place(next)]);
             }
             if column[self.first_place(hash)][2] != 0
-                && let Some(number) = self.find(slot, hash, false)
+                && let Some(number) = self.find(slot, hash, mark)
             {
                 found(at, number);
             }

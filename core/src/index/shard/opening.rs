@@ -9,7 +9,7 @@ use super::merge::{Merge, pages_into, parts_until};
 use super::open_run::{Added, OpenRun, unpack_added};
 use super::recent::Recent;
 use super::record_pages::{RecordPage, page_key, page_of};
-use super::run_list::{Run, RunList};
+use super::run_list::RunList;
 use super::seal::{hex, unseal};
 use super::{RECENT_BYTES, Settings, Shard};
 use crate::index::sight::Damaged;
@@ -135,9 +135,9 @@ impl Opening {
     /// over from a write that failed: drop them before anything is written.
     pub fn tables(&self) -> (Vec<u32>, Vec<u32>) {
         let (begun, new) = self.list.merging.iter().partition::<Vec<_>, _>(|plan| plan.done > 0);
-        let merged = self.list.runs.iter().filter_map(Run::table);
+        let runs = self.list.runs.iter().map(|run| run.number);
         let begun = begun.iter().map(|plan| plan.target);
-        (merged.chain(begun).collect(), new.iter().map(|plan| plan.target).collect())
+        (runs.chain(begun).collect(), new.iter().map(|plan| plan.target).collect())
     }
 
     /// Take a key of one of the ranges, and its value. Those of a range ascend.

@@ -112,16 +112,16 @@ impl Plan {
         if let (Stage::Judged, true) = (&stage, self.is_to_write) {
             stage = Stage::Preparing(Box::new(Preparing::new(shard, self.decided())?));
         }
-        if let (Stage::Preparing(preparing), true) = (&mut stage, self.open() == 0) {
+        if let (Stage::Preparing(preparing), true) = (&mut stage, self.open().is_empty()) {
             self.rounds.wanted = preparing.wanted();
         }
         self.stage = stage;
         Ok(&self.rounds.wanted)
     }
 
-    /// How many values `give` takes.
-    pub fn open(&self) -> usize {
-        self.rounds.wanted.len()
+    /// The keys that `wanted` returned last, whose values `give` takes.
+    pub fn open(&self) -> &[Wanted] {
+        &self.rounds.wanted
     }
 
     /// Take the values of the keys that `wanted` returned last, in their order.
@@ -223,9 +223,9 @@ impl Inquiry {
         Ok(&self.rounds.wanted)
     }
 
-    /// How many values `give` takes.
-    pub fn open(&self) -> usize {
-        self.rounds.wanted.len()
+    /// The keys that `wanted` returned last, whose values `give` takes.
+    pub fn open(&self) -> &[Wanted] {
+        &self.rounds.wanted
     }
 
     /// Take the values of the keys that `wanted` returned last, in their order.

@@ -5,13 +5,14 @@
 
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::held::{Held, Known, Standing, alone, grown};
 use super::identities::Chain;
 use super::keyspace::{self, grown_key, number_key};
 use super::layout::{unpack_bucket, unpack_number, unpack_renewals};
 use super::lookup::Hit;
+use super::recent::Age;
 use super::record_pages::RecordPage;
 use super::run_list::ID_COLUMN;
 use super::seal::unseal;
@@ -50,7 +51,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn documents(&self) -> usize {
+    pub(super) fn documents(&self) -> usize {
         self.keys.len() / self.columns.len().max(1)
     }
 
@@ -112,10 +113,11 @@ pub struct Reading {
     pub(super) verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
     pub(super) previous: FxHashMap<u64, Option<Option<u64>>>,
     pub(super) chains: FxHashMap<u64, Chain>,
-    /// The documents whose records were asked for.
-    pub(super) used_records: FxHashSet<u64>,
-    /// The grown buckets that were asked for, and are in memory.
-    pub(super) used_buckets: Vec<(u8, u64)>,
+    /// The documents whose records were asked for and were read, or would go from memory.
+    pub(super) read_records: Vec<u64>,
+    pub(super) old_records: Vec<u64>,
+    /// The grown buckets that were asked for and would go from memory.
+    pub(super) old_buckets: Vec<(u8, u64)>,
 }
 
 impl Reading {
@@ -130,6 +132,7 @@ impl Reading {
         let slots = asked.columns.iter().map(|&column| shard.list.slot(column));
         made.slots = slots.collect::<Result<_, _>>()?;
         let documents = asked.documents();
+        made.by_key.reserve(2 * documents);
         for (column, keys) in asked.keys.chunks_exact(documents.max(1)).enumerate() {
             let first = made.buckets.len();
             for (row, hit) in shard.hits(made.slots[column], keys) {
@@ -139,7 +142,7 @@ impl Reading {
             }
             made.note_growth(shard, first);
         }
-        made.possible.sort_unstable();
+        made.possible.sort(); // Those of a column are in order, so they are merged.
         let mut start = 0;
         for row in made.possible.chunk_by(|one, next| one.row == next.row) {
             made.rows.push(start..start + row.len());
@@ -170,9 +173,11 @@ impl Reading {
                 continue;
             }
             let key = (bucket.column, bucket.search.hash);
-            if let Some((era, found)) = shard.recent_bucket(key) {
-                self.used_buckets.push(key);
-                bucket.known = Some(grown(shard, era, &found));
+            if let Some((era, found, age)) = shard.recent_bucket(key) {
+                if age == Age::Old {
+                    self.old_buckets.push(key);
+                }
+                bucket.known = Some(grown(shard, era, found));
             }
         }
     }
@@ -209,6 +214,14 @@ impl Reading {
     /// The content of a bucket, once it is known.
     pub(super) fn content(&self, bucket: u32) -> Option<Bucket> {
         self.known(bucket).map(Known::bucket)
+    }
+
+    /// The only document of a bucket, if it is known that it has one cell.
+    pub(super) fn sole(&self, bucket: u32) -> Option<u64> {
+        match self.known(bucket) {
+            Some(&Known::Alone(number, _)) => Some(number),
+            _ => None,
+        }
     }
 
     pub(super) fn known(&self, bucket: u32) -> Option<&Known> {

@@ -56,6 +56,14 @@ impl<K: Hash + Eq + Copy> Generation<K> {
     }
 }
 
+/// In which generation a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Age {
+    Young,
+    /// It goes unless it is kept.
+    Old,
+}
+
 impl<K: Hash + Eq + Copy> Recent<K> {
     pub fn new(most_bytes: usize) -> Self {
         Self { most_bytes, young: Generation::empty(), old: Generation::empty() }
@@ -77,13 +85,19 @@ impl<K: Hash + Eq + Copy> Recent<K> {
         }
     }
 
-    pub fn get(&self, key: &K) -> Option<&[u8]> {
-        self.young.get(key).or_else(|| self.old.get(key))
+    pub fn get(&self, key: &K) -> Option<(&[u8], Age)> {
+        let young = self.young.get(key).map(|value| (value, Age::Young));
+        young.or_else(|| self.old.get(key).map(|value| (value, Age::Old)))
     }
 
     /// Add a value, or replace it. One that is too long for a generation isn't kept.
     pub fn put(&mut self, key: K, value: &[u8]) {
         self.forget(&key);
+        self.add(key, value);
+    }
+
+    /// Add a value whose key isn't here.
+    pub fn add(&mut self, key: K, value: &[u8]) {
         let size = value.len() + OVERHEAD;
         if size > self.most_bytes / 2 || u32::try_from(value.len()).is_err() {
             return;
@@ -94,11 +108,9 @@ impl<K: Hash + Eq + Copy> Recent<K> {
         self.young.put(key, value);
     }
 
-    /// Note that a value was asked for.
+    /// Keep a value of the old generation.
     pub fn keep(&mut self, key: K) {
-        if !self.young.places.contains_key(&key)
-            && let Some(value) = self.old.get(&key)
-        {
+        if let Some(value) = self.old.get(&key) {
             let value = value.to_vec();
             self.put(key, &value);
         }
@@ -126,10 +138,12 @@ mod tests {
             recent.keep(3);
         }
         let here: Vec<u32> = (0..1000).filter(|key| recent.get(key).is_some()).collect();
+        assert_eq!(recent.get(&3).map(|(_, age)| age), Some(Age::Young));
         assert!(here.len() >= 50 && recent.size_bytes() <= 100 * (OVERHEAD + 2));
         assert_eq!((here[0], here[here.len() - 1]), (3, 999));
         for key in here {
-            assert_eq!(recent.get(&key), Some(&(key as u16).to_le_bytes()[..]));
+            let value = recent.get(&key).map(|(value, _)| value);
+            assert_eq!(value, Some(&(key as u16).to_le_bytes()[..]));
         }
     }
 

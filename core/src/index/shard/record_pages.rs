@@ -5,7 +5,7 @@
 //! it is full. Numbers are little-endian.
 
 use super::keyspace::{Key, RECORDS, number_key};
-use super::seal::{seal, unseal};
+use super::seal::{self, seal, unseal};
 use crate::index::bytes::Cursor;
 use crate::index::sight::Damaged;
 
@@ -25,8 +25,8 @@ pub fn page_key(page: u64) -> Key {
 pub fn pack<R: AsRef<[u8]>>(page: u64, records: &[R]) -> Result<(Key, Vec<u8>), Damaged> {
     let key = page_key(page);
     let records = records.iter().map(AsRef::as_ref);
-    let size = records.clone().map(<[u8]>::len).sum::<usize>() + 2 * (records.len() + 3);
-    let mut packed = Vec::with_capacity(size);
+    let size = records.clone().map(<[u8]>::len).sum::<usize>() + 2 * (records.len() + 1);
+    let mut packed = Vec::with_capacity(size + seal::BYTES);
     packed.extend_from_slice(&(records.len() as u16).to_le_bytes());
     for record in records.clone() {
         let length = u16::try_from(record.len())

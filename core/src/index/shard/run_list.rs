@@ -27,13 +27,6 @@ pub struct Run {
     pub cells: u64,
 }
 
-impl Run {
-    /// The run whose tables have its pages: a merge has made it. Else they are keys among others.
-    pub fn table(&self) -> Option<u32> {
-        (self.tier > 0).then_some(self.number)
-    }
-}
-
 /// A merge under way: the runs of a tier that it reads, the number of the run that it makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merging {

@@ -6,7 +6,8 @@
 
 use crate::index::sight::Damaged;
 
-const BYTES: usize = 4;
+/// The bytes of a checksum. A value that is made with room for them isn't copied to be sealed.
+pub const BYTES: usize = 4;
 const LANES: usize = 4;
 const BLOCK: usize = 8 * LANES;
 const FACTOR: u64 = 0x9FB2_1C65_1E98_DF25;

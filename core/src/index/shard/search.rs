@@ -59,7 +59,7 @@ impl Search {
             .filter_map(|at| {
                 let run = list.run(self.runs.get(at)?)?;
                 let key = self.place(list, run).key(CELLS);
-                Some((at, Wanted { table: run.table(), key }))
+                Some((at, Wanted { table: Some(run.number), key }))
             })
             .collect()
     }

@@ -8,17 +8,18 @@ use crate::index::sight::{Bucket, Cell, Damaged, Seen, Sight};
 pub struct Sighting<'a> {
     shard: &'a Shard,
     asked: Asked<'a>,
+    /// How many documents are asked for.
+    rows: usize,
     reading: &'a mut Reading,
 }
 
 impl<'a> Sighting<'a> {
     pub fn new(shard: &'a Shard, asked: Asked<'a>, reading: &'a mut Reading) -> Self {
-        Self { shard, asked, reading }
+        Self { shard, asked, rows: asked.documents(), reading }
     }
 
     fn cell(&self, cell: Cell) -> Option<u32> {
-        let rows = self.asked.keys.len() / self.asked.columns.len().max(1);
-        self.reading.bucket_of(cell.column * rows + cell.row)
+        self.reading.bucket_of(cell.column * self.rows + cell.row)
     }
 
     fn seen(&self, bucket: Option<u32>) -> Seen<Bucket> {
@@ -35,6 +36,10 @@ impl Sight for Sighting<'_> {
         self.cell(cell).is_some()
     }
 
+    fn sole(&mut self, cell: Cell) -> Option<u64> {
+        self.reading.sole(self.cell(cell)?)
+    }
+
     fn bucket(&mut self, cell: Cell) -> Result<Seen<Bucket>, Damaged> {
         Ok(self.seen(self.cell(cell)))
     }
@@ -45,6 +50,11 @@ impl Sight for Sighting<'_> {
     }
 
     fn record(&mut self, number: u64) -> Result<Seen<&[u8]>, Damaged> {
+        // Floods ask for most records that are in memory, so these are looked up once.
+        if let Some((record, age)) = self.shard.find_record(number) {
+            self.reading.note_record(number, age);
+            return Ok(Seen::Here(record));
+        }
         if !self.reading.has_record(self.shard, number)? {
             return Ok(Seen::Unread);
         }

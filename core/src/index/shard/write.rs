@@ -18,7 +18,7 @@ use super::reading::Reading;
 use super::record_pages::{self, DOCUMENTS_A_PAGE, RecordPage, page_of};
 use super::run_list::{ID_COLUMN, Run, RunList};
 use super::seal::seal;
-use super::{Shard, Writes};
+use super::{Shard, TableWrite, Writes};
 use crate::index::sight::Damaged;
 
 /// A write that is being made.
@@ -93,10 +93,7 @@ impl<'a> Write<'a> {
     fn remove(&mut self, run: Run) {
         self.made.removed.push(run.number);
         self.writes.ranges.push(Range::of_run(keyspace::FILTERS, run.number));
-        match run.table() {
-            Some(table) => self.writes.replaced.push(table),
-            None => self.writes.ranges.push(Range::of_run(keyspace::CELLS, run.number)),
-        }
+        self.writes.replaced.push(run.number);
     }
 
     /// Write what is kept by document: records, renewals, verdicts.
@@ -196,14 +193,15 @@ impl<'a> Write<'a> {
         let begun = self.made.emptied.is_some() || self.shard.list.columns.is_empty();
         let open = if begun { &empty } else { &self.shard.open };
         let added = if with_added { std::mem::take(&mut self.made.added) } else { Vec::new() };
-        let mut count = 0;
+        let (mut count, mut written) = (0, Vec::new());
         for slot in 0..self.list.columns.len() as u8 {
             let cells = open.sorted(slot, &added);
-            let packed = pack_pages(number, slot, shape, pages.clone(), &cells);
-            self.writes.puts.extend(packed);
+            written.extend(pack_pages(number, slot, shape, pages.clone(), &cells));
             self.put_part(Part::filled(number, slot, shape, pages.clone(), &cells));
             count += cells.len() as u64;
         }
+        let table = TableWrite { run: number, pages: written, finished: true, last: true };
+        self.writes.tables.push(table);
         self.list.runs.push(Run { number, tier: 0, first, end, cells: count });
         let others = self.made.rooms.iter().filter(|(_, room)| room.tier == 0).count();
         self.made.rooms.push((number, self.shard.filters.room(0, others)));
@@ -260,7 +258,7 @@ impl<'a> Write<'a> {
         self.made.added.reserve(changes.cells.len());
         for cell in &changes.cells {
             let (column, slot) = column(cell.column)?;
-            if self.reading.standing(column, cell.hash)?.is_none() {
+            if !cell.may_exist || self.reading.standing(column, cell.hash)?.is_none() {
                 self.add(slot, cell.hash, cell.number);
             } else {
                 self.bucket(column, slot, cell.hash, &[cell.number], false)?;

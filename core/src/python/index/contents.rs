@@ -39,7 +39,7 @@ impl PyContents {
     fn tables(&self) -> Vec<u32> {
         let list = self.0.list();
         let begun = list.merging.iter().filter(|plan| plan.done > 0).map(|plan| plan.target);
-        list.runs.iter().filter_map(|run| run.table()).chain(begun).collect()
+        list.runs.iter().map(|run| run.number).chain(begun).collect()
     }
 
     #[getter]

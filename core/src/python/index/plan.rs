@@ -65,16 +65,16 @@ fn unread() -> PyErr {
 #[pymethods]
 impl PyPlan {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
-        let wanted = caught(py, self.bytes, || {
+        caught(py, self.bytes, || {
             let mut held = locked(&self.plan)?;
             let state = self.seen.read()?;
-            Ok(of(&mut held)?.wanted(&state.shard).map_err(damaged)?.to_vec())
+            of(&mut held)?.wanted(&state.shard).map_err(damaged).map(drop)
         })?;
-        Ok(keys_of(py, &wanted))
+        Ok(keys_of(py, of(&mut locked(&self.plan)?)?.open()))
     }
 
     fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
-        let expected = of(&mut locked(&self.plan)?)?.open();
+        let expected = of(&mut locked(&self.plan)?)?.open().len();
         let given = values_of(&values, expected)?;
         caught(py, self.bytes, || {
             let mut held = locked(&self.plan)?;

@@ -35,16 +35,16 @@ impl PyQuery {
 #[pymethods]
 impl PyQuery {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
-        let wanted = caught(py, self.bytes, || {
+        caught(py, self.bytes, || {
             let mut inquiry = locked(&self.inquiry)?;
             let state = self.seen.read()?;
-            Ok(inquiry.wanted(&state.shard).map_err(damaged)?.to_vec())
+            inquiry.wanted(&state.shard).map_err(damaged).map(drop)
         })?;
-        Ok(keys_of(py, &wanted))
+        Ok(keys_of(py, locked(&self.inquiry)?.open()))
     }
 
     fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
-        let expected = locked(&self.inquiry)?.open();
+        let expected = locked(&self.inquiry)?.open().len();
         let given = values_of(&values, expected)?;
         caught(py, self.bytes, || {
             let mut inquiry = locked(&self.inquiry)?;
