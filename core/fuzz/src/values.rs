@@ -131,7 +131,7 @@ fn genuine_list(input: &mut Input) -> RunList {
         {
             let sources = runs.iter().map(|run| run.number).collect();
             let target = list.new_number();
-            list.merging.push(Merging { tier, sources, target, done: 0, cells: 9 });
+            list.merging.push(Merging { tier, sources, target, began: end, done: 0, cells: 9 });
         }
         if input.below(4) == 0
             && let Some(merging) = list.merging.first().cloned()
