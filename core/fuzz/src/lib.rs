@@ -7,6 +7,7 @@ mod input;
 pub mod naive;
 pub mod pages;
 pub mod shard;
+mod side;
 pub mod sign;
 pub mod values;
 

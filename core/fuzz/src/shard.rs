@@ -8,20 +8,19 @@
 use std::sync::Arc;
 
 use _core::index::batch::{Batch, Forgotten};
-use _core::index::clock::{Clock, NO_TIME};
+use _core::index::clock::NO_TIME;
 use _core::index::court::Court;
-use _core::index::decision::Matches;
 use _core::index::in_memory::{Given, MemoryIndex};
 use _core::index::rules::{Rules, SameId};
+use _core::index::shard::Settings;
 use _core::index::shard::keyspace::Key;
 use _core::index::shard::memory::Memory;
-use _core::index::shard::plan::{Inquiry, Plan};
 use _core::index::shard::seal::{seal, unseal};
-use _core::index::shard::{Settings, Shard, Writes};
 use _core::index::sight::Damaged;
 
 use crate::input::{Input, spoil};
 use crate::naive::SplitMix;
+use crate::side::{Crash, Outcome, Shown, Side};
 
 const BANDS: usize = 4;
 const ROWS: usize = 4;
@@ -46,134 +45,6 @@ pub fn run(data: &[u8]) {
             _ => world.forge(&mut input),
         }
     }
-}
-
-/// A shard and its store.
-struct Side {
-    settings: Settings,
-    court: Arc<Court>,
-    memory: Memory,
-    shard: Shard,
-    clock: Clock,
-}
-
-/// How much of a write gets into the store, before the shard is opened again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Crash {
-    Unwritten,
-    WithTables,
-    Written,
-}
-
-/// A match: its sequence number, how many slots are equal, the bits of the containment, the id.
-type Shown = (u64, u16, u64, Vec<u8>);
-
-/// What a batch came to, as far as it can be compared.
-#[derive(Debug, PartialEq)]
-struct Outcome {
-    matches: Vec<Vec<Shown>>,
-    clock: Clock,
-    candidates: u64,
-    absorbed: u64,
-    divided: u64,
-    repeated: u64,
-    records: Vec<Vec<u8>>,
-    forgotten: Vec<u64>,
-    known: Vec<Vec<u8>>,
-}
-
-impl Side {
-    fn new(settings: Settings, court: Arc<Court>) -> Self {
-        let mut memory = Memory::default();
-        let shard = memory.open(settings, 0).expect("there is nothing in it");
-        Self { settings, court, memory, shard, clock: Clock::default() }
-    }
-
-    /// Open it again; `inserted` is what the store says.
-    fn open(&mut self, inserted: u64) -> Result<(), Damaged> {
-        self.shard = self.memory.open(self.settings, inserted)?;
-        Ok(())
-    }
-
-    fn plan(&self, batch: &Arc<Batch>) -> Result<Plan, Damaged> {
-        let mut plan = Plan::new(&self.shard, self.court.clone(), batch.clone(), &self.clock)?;
-        self.read(&mut plan)?;
-        Ok(plan)
-    }
-
-    fn read(&self, plan: &mut Plan) -> Result<(), Damaged> {
-        loop {
-            let wanted = plan.wanted(&self.shard)?.to_vec();
-            if wanted.is_empty() {
-                return Ok(());
-            }
-            plan.give(&self.shard, self.memory.get(&wanted))?;
-        }
-    }
-
-    fn judge(&mut self, batch: &Arc<Batch>, crash: Option<Crash>) -> Result<Outcome, Damaged> {
-        let mut plan = self.plan(batch)?;
-        let decision = plan.decision().expect("nothing is wanted").clone();
-        plan.prepare();
-        self.read(&mut plan)?;
-        let (writes, _) = plan.write(&self.shard)?.expect("nothing is wanted");
-        let inserted = writes.inserted;
-        match crash {
-            None => {
-                self.memory.write(writes);
-                self.clock = plan.apply(&mut self.shard).expect("there was a write");
-            }
-            Some(Crash::Written) => {
-                self.memory.write(writes);
-                self.clock.clone_from(&decision.dates.clock);
-                self.open(inserted)?;
-            }
-            Some(Crash::WithTables) => {
-                self.memory.write(Writes { tables: writes.tables, ..Writes::default() });
-                self.open(self.shard.inserted())?;
-            }
-            Some(Crash::Unwritten) => self.open(self.shard.inserted())?,
-        }
-        Ok(Outcome {
-            matches: shown(&decision.matches, batch.len()),
-            clock: decision.dates.clock,
-            candidates: decision.counts.candidates,
-            absorbed: decision.counts.absorbed,
-            divided: decision.counts.divided,
-            repeated: decision.counts.repeated,
-            records: decision.changes.records,
-            forgotten: decision.changes.forgotten,
-            known: decision.known,
-        })
-    }
-
-    fn ask(&self, batch: &Arc<Batch>) -> Result<Vec<Vec<Shown>>, Damaged> {
-        let mut inquiry =
-            Inquiry::new(&self.shard, self.court.clone(), batch.clone(), &self.clock)?;
-        loop {
-            let wanted = inquiry.wanted(&self.shard)?.to_vec();
-            if wanted.is_empty() {
-                break;
-            }
-            inquiry.give(&self.shard, self.memory.get(&wanted))?;
-        }
-        let answers = inquiry.answers().expect("nothing is wanted");
-        Ok(shown(&answers.matches, batch.len()))
-    }
-}
-
-fn shown(matches: &Matches, rows: usize) -> Vec<Vec<Shown>> {
-    let row = |row: usize| {
-        let own = &matches.matches[matches.starts[row]..matches.starts[row + 1]];
-        own.iter().map(|one| {
-            let id = matches.ids[one.id.clone()].to_vec();
-            (one.sequence, one.equal, one.containment.to_bits(), id)
-        })
-    };
-    if matches.starts.is_empty() {
-        return vec![Vec::new(); rows];
-    }
-    (0..rows).map(|at| row(at).collect()).collect()
 }
 
 struct World {

@@ -127,3 +127,25 @@ impl Batch {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_would_be_read_as_marks_are_refused() {
+        let with = |time| Batch {
+            sequences: vec![0],
+            times: vec![time],
+            ids: Ids::from_iter([b"a"]),
+            shingles: vec![1],
+            ..Batch::default()
+        };
+        for time in [NO_TIME, -(1 << 62), -1, 0, i64::MAX] {
+            assert_eq!(with(time).check(0, 0), Ok(()));
+        }
+        for time in [NO_TIME + 1, -(1 << 62) - 1] {
+            assert!(with(time).check(0, 0).is_err_and(|text| text.starts_with("times: got")));
+        }
+    }
+}
