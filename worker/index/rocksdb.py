@@ -77,8 +77,8 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
     # Flushes are small, so that little is replayed after a crash. They are compacted late, many at
     # a time. That costs little, because nearly every look-up is of an absent bucket.
     made.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
-    # Most of what a flush writes is cells of the open run, which don't become smaller packed and are
-    # gone before the flushes are compacted.
+    # Most of what a flush writes is cells of the open run. Packed, they don't become smaller, and
+    # they are gone before the flushes are compacted.
     made.set_compression_per_level([DBCompressionType.none(), DBCompressionType.snappy()])
     # A hash memtable would halve the cost of a write, but its flush has to sort it, which costs
     # twice what that saves. A Bloom filter of a memtable's keys would cost a third of a write, and
