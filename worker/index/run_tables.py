@@ -101,7 +101,7 @@ class Pages:
         return self._db if run is None else self._families.get(run, self._db)
 
     def check(self, made: Iterable[int]) -> None:
-        """Check that the runs that merges have made have their families.
+        """Check that runs have their families.
 
         Raises:
             ValueError: one is missing.
