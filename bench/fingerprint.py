@@ -34,7 +34,7 @@ LENGTH = 2_000
 OURS = 6_000  # documents a turn
 THEIRS = 300
 TURNS = 9
-RATIO = 30.0  # the target
+RATIO = 100.0  # the target
 FREQUENT_FIRST = (
     "the of and to in a is that it was for on are as with his they at be this from have or by one "
     "had not but what all were when we there can an your which their said if do will each about "

@@ -23,7 +23,7 @@ __all__ = ["run"]
 
 _DOCUMENTS = 1_000_000
 _QUICK = (20_000, 4_000)
-_CPU_TARGETS = {"copies": 1.0, "variants": 2.0, "templates": 2.0}
+_CPU_TARGETS = {"copies": 1.0, "variants": 1.5, "templates": 1.5}
 _DISK_TARGETS = {"copies": 0.01, "variants": 1.0, "templates": 1.0}
 """Those of new documents, times these."""
 _MEANINGS = (

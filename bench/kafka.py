@@ -202,7 +202,7 @@ def _report(measured: dict[str, list[Run]]) -> list[Target]:
         Target(
             ratio.name,
             ratio.median,
-            0.2 if ratio.name.endswith("copier") else 5.0,
+            0.36 if ratio.name.endswith("copier") else 18.0,
             at_least=True,
             form=".2f",
         )

@@ -27,7 +27,7 @@ CHARACTERS = 1_500_000  # of a turn of neardup
 SHARE = 20  # datasketch gets a part of them
 DOCUMENTS = 6_000  # most of a turn
 TURNS = 3
-RATIO = 5.0  # the target
+RATIO = 18.0  # the target
 
 SCRIPTS = {
     "ASCII": "etaoinshrdlucmfwypvbgkETAOINSHRD",
