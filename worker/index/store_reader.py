@@ -14,6 +14,7 @@ from lsh.index import BucketRules, DocumentBatch, Match
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import Range
 from worker.index.spans import span
+from worker.stages.answers import listed
 
 __all__ = ["MetBucket", "ShardAnswer", "StoreReader", "look_up", "matches_of", "read"]
 
@@ -62,9 +63,7 @@ def look_up(plan: Plan | Query, get: Get) -> None:
 
 def matches_of(found: Matches) -> list[list[Match]]:
     """Return the matches of each document of a batch, best first."""
-    shares = [share or None for share in found.containments.tolist()]
-    columns = found.sequences.tolist(), found.similarities.tolist(), found.ids, shares
-    every = list(map(Match, *columns))
+    every = listed(found)
     return [every[low:high] for low, high in pairwise(found.starts.tolist())]
 
 

@@ -22,7 +22,14 @@ from worker.wire import (
     MatchFrame,
 )
 
-__all__ = ["Answers", "split_answer"]
+__all__ = ["Answers", "listed", "split_answer"]
+
+
+def listed(found: Matches) -> list[Match]:
+    """Return all matches of a batch, those of a document together, best first."""
+    shares = [share or None for share in found.containments.tolist()]
+    columns = found.sequences.tolist(), found.similarities.tolist(), found.ids, shares
+    return list(map(Match, *columns))
 
 
 class Answers:
@@ -31,9 +38,7 @@ class Answers:
     def __init__(self, found: Matches) -> None:
         """Take the matches of n documents."""
         self._starts = found.starts
-        shares = [share or None for share in found.containments.tolist()]
-        columns = found.sequences.tolist(), found.similarities.tolist(), found.ids, shares
-        self._every = list(map(Match, *columns))
+        self._every = listed(found)
 
     def of(self, low: int, high: int) -> dict[int, list[Match]]:
         """Return the matches of those rows from ``low`` to ``high`` that have any, from 0 on."""

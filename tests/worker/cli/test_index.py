@@ -182,6 +182,15 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
     )
 
 
+def broken_shard(folder: Path, breaks: Callable[[BandStore], None]) -> Path:
+    """Break a shard's store; return where it is."""
+    path = folder / "state" / "shard-000"
+    store = BandStore(path, verify_store(path).facts.header)
+    breaks(store)
+    store.close()
+    return path
+
+
 @pytest.mark.parametrize(
     ("breaks", "found"),
     [
@@ -201,10 +210,7 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
 def test_what_is_unsound_is_named(
     folder: Path, breaks: Callable[[BandStore], None], found: str
 ) -> None:
-    path = folder / "state" / "shard-000"
-    store = BandStore(path, verify_store(path).facts.header)
-    breaks(store)
-    store.close()
+    path = broken_shard(folder, breaks)
     assert any(found in fault for fault in verify_store(path).faults)
     assert "1 of 2 shards failed verification" in index(folder, "verify", status=1)
 
@@ -219,10 +225,7 @@ def test_what_is_unsound_is_named(
 def test_what_cannot_be_is_damage(
     folder: Path, breaks: Callable[[BandStore], None], found: str
 ) -> None:
-    path = folder / "state" / "shard-000"
-    store = BandStore(path, verify_store(path).facts.header)
-    breaks(store)
-    store.close()
+    path = broken_shard(folder, breaks)
     with pytest.raises(StoreDamaged, match=found):
         verify_store(path)
     assert "1 of 2 shards failed verification" in index(folder, "verify", status=1)
