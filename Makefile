@@ -68,10 +68,10 @@ test-rights: $(VENV)/.dev ## See that no command works without any one of the ri
 	@$(BIN)/python -m pytest -m rights $(ARGS)
 
 test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")
-	@$(BIN)/python -m tests.faults matrix $(ARGS)
+	@$(BIN)/python -m chaos matrix $(ARGS)
 
 test-soak: $(VENV)/.dev ## An hour of faults under each protocol, with an eye on leaks (ARGS="--minutes 10")
-	@$(BIN)/python -m tests.faults soak $(ARGS)
+	@$(BIN)/python -m chaos soak $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, format, spelling and types
 	@$(BIN)/ruff check .
@@ -124,7 +124,7 @@ test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 th
 
 clean: ## Remove the environment and everything generated
 	@rm -rf $(VENV) .venv-3.* build dist core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find lsh worker tests bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find lsh worker tests chaos bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "neardup needs Python 3.11 or newer: make PYTHON=python3.12")'

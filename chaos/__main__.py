@@ -1,4 +1,4 @@
-"""``python -m tests.faults [matrix|soak]``: break a cluster, and see that nothing breaks."""
+"""``python -m chaos [matrix|soak]``: break a cluster, and see that nothing breaks."""
 
 import argparse
 import sys
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.faults.cell import Outcome
-from tests.faults.matrix import CELLS, PROTOCOLS, matrix
-from tests.faults.nemesis import parse
-from tests.faults.report import Teller, markdown, show, write_json
-from tests.faults.soak import soak
-from tests.faults.strike import Strike
+from chaos.cell import Outcome
+from chaos.matrix import CELLS, PROTOCOLS, matrix
+from chaos.nemesis import parse
+from chaos.report import Teller, markdown, show, write_json
+from chaos.soak import soak
+from chaos.strike import Strike
 
 INTERRUPTED: Final = 130
 BOTH: Final = "both"
@@ -19,7 +19,7 @@ BOTH: Final = "both"
 
 def main() -> int:
     """Run what the command line asks for; 0 if everything holds."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("matrix", "soak"), default="matrix")
     parser.add_argument(
         "--cells", default=",".join(CELLS), help=f"some of {', '.join(CELLS)}", metavar="NAME,…"

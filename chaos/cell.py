@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.faults.speed import Speed
-from tests.faults.strike import Strike
-from tests.faults.supervisor import Restart
-from tests.faults.trends import Trend
+from chaos.speed import Speed
+from chaos.strike import Strike
+from chaos.supervisor import Restart
+from chaos.trends import Trend
 
 __all__ = ["Brokers", "Cell", "Ending", "Hit", "Outcome", "Protocol", "Run"]
 

@@ -9,13 +9,13 @@ from typing import ClassVar, Final
 
 from confluent_kafka.admin import AdminClient
 
+from chaos.disk import SmallDisk
+from chaos.feeding import Feeding
+from chaos.proxy import Proxies
+from chaos.reindexing import Reindexing
+from chaos.retention import Retention
+from chaos.supervisor import Supervisor
 from localkafka.broker import KafkaCluster, wait_until
-from tests.faults.disk import SmallDisk
-from tests.faults.feeding import Feeding
-from tests.faults.proxy import Proxies
-from tests.faults.reindexing import Reindexing
-from tests.faults.retention import Retention
-from tests.faults.supervisor import Supervisor
 from tests.support.application import ApplicationUnderTest
 from tests.support.proof import Book
 from worker.topology import Topology

@@ -13,8 +13,8 @@ from threading import Event, Lock
 from time import monotonic
 from typing import Final
 
-from tests.faults.cell import Run
-from tests.faults.transactions import TransactionalFeeder
+from chaos.cell import Run
+from chaos.transactions import TransactionalFeeder
 from tests.support.application import ApplicationUnderTest
 from worker.bus.port import Outgoing
 

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
 
-from tests.faults.rule import Rule
-from tests.faults.speed import UNHINDERED, Line, Speed
-from tests.faults.wire import Header, Splitter, correlation_of, header_of, without_brokers
+from chaos.rule import Rule
+from chaos.speed import UNHINDERED, Line, Speed
+from chaos.wire import Header, Splitter, correlation_of, header_of, without_brokers
 
 __all__ = ["Link"]
 

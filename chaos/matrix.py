@@ -5,16 +5,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final, get_args
 
+from chaos.cell import Brokers, Cell, Ending, Outcome, Protocol, Run
+from chaos.nemesis import plan, printed
+from chaos.of_disks import NO_SPACE
+from chaos.proxy import Proxies
+from chaos.retention import CLEANING
+from chaos.running import run_cell
+from chaos.speed import Speed
+from chaos.strike import Strike
+from chaos.supervisor import ALL_STAGES
 from localkafka.broker import KafkaCluster
-from tests.faults.cell import Brokers, Cell, Ending, Outcome, Protocol, Run
-from tests.faults.nemesis import plan, printed
-from tests.faults.of_disks import NO_SPACE
-from tests.faults.proxy import Proxies
-from tests.faults.retention import CLEANING
-from tests.faults.running import run_cell
-from tests.faults.speed import Speed
-from tests.faults.strike import Strike
-from tests.faults.supervisor import ALL_STAGES
 from tests.support.corpus import corpus, with_excerpts
 
 __all__ = ["CELLS", "DISK_FULL_ENDINGS", "QUARTET", "cluster_of", "matrix", "run_of"]

@@ -11,29 +11,29 @@ from random import Random
 from time import monotonic
 from typing import Final
 
-from tests.faults.fault import Fault, World
-from tests.faults.of_brokers import BrokerKill, BrokerPause, BrokerTerminate
-from tests.faults.of_change import (
+from chaos.fault import Fault, World
+from chaos.of_brokers import BrokerKill, BrokerPause, BrokerTerminate
+from chaos.of_change import (
     DocumentsCut,
     DocumentsRecreated,
     PartitionsAdded,
     SettingsRefused,
     SettingsTuned,
 )
-from tests.faults.of_disks import DiskFull
-from tests.faults.of_network import EndTxn, Fetch, Heartbeat, Produce, TxnOffsetCommit
-from tests.faults.of_packing import PackedBatch
-from tests.faults.of_reindex import (
+from chaos.of_disks import DiskFull
+from chaos.of_network import EndTxn, Fetch, Heartbeat, Produce, TxnOffsetCommit
+from chaos.of_packing import PackedBatch
+from chaos.of_reindex import (
     Reindex,
     ReindexAnew,
     ReindexAnewKilled,
     ReindexKilled,
     ReindexOften,
 )
-from tests.faults.of_rot import RotSegments, RotSnapshots, RotTables
-from tests.faults.of_standby import StandbyFrozen
-from tests.faults.of_time import Idle, IdlePartition
-from tests.faults.of_workers import (
+from chaos.of_rot import RotSegments, RotSnapshots, RotTables
+from chaos.of_standby import StandbyFrozen
+from chaos.of_time import Idle, IdlePartition
+from chaos.of_workers import (
     Added,
     AllGone,
     Gone,
@@ -45,7 +45,7 @@ from tests.faults.of_workers import (
     Stuck,
     Terminate,
 )
-from tests.faults.strike import Strike
+from chaos.strike import Strike
 
 __all__ = ["EVERYWHERE", "FAULTS", "Nemesis", "Struck", "parse", "plan", "printed"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.faults.fault import LEADERS, Fault, World
+from chaos.fault import LEADERS, Fault, World
 
 __all__ = ["BrokerKill", "BrokerPause", "BrokerTerminate"]
 

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module passes it on.
 
+from chaos.fault import Fault, World
 from localkafka.broker import wait_until
-from tests.faults.fault import Fault, World
 from tests.support.corpus import corpus
 from tests.support.proof import book_of
 from worker.admin import Cluster, create

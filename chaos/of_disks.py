@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from chaos.fault import Fault, World
 from localkafka.broker import wait_until
-from tests.faults.fault import Fault, World
 
 __all__ = ["NO_SPACE", "DiskFull"]
 

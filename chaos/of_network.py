@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import product
 from typing import ClassVar, Final, get_args
 
+from chaos.fault import Fault, World
+from chaos.rule import Act, Of, Rule
+from chaos.wire import Api
 from localkafka.broker import wait_until
-from tests.faults.fault import Fault, World
-from tests.faults.rule import Act, Of, Rule
-from tests.faults.wire import Api
 
 __all__ = ["EndTxn", "Fetch", "Heartbeat", "Produce", "TxnOffsetCommit"]
 

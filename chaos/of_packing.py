@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from tests.faults.fault import Fault, World
+from chaos.fault import Fault, World
 from tests.support.bombs import CODECS, write_batch
 from worker.bus.port import TopicPartition
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
-from tests.faults.fault import Fault, World
+from chaos.fault import Fault, World
 from worker.generations import Plan
 
 __all__ = ["Reindex", "ReindexAnew", "ReindexAnewKilled", "ReindexKilled", "ReindexOften"]

@@ -10,11 +10,11 @@ from typing import Final
 
 from confluent_kafka import ElectionType, TopicPartition
 
+from chaos.fault import Fault, World
+from chaos.flipping import batches, flip, flip_in_table, flip_text
+from chaos.of_workers import StateLost
+from chaos.offsets import ends
 from localkafka.broker import wait_until
-from tests.faults.fault import Fault, World
-from tests.faults.flipping import batches, flip, flip_in_table, flip_text
-from tests.faults.of_workers import StateLost
-from tests.faults.offsets import ends
 
 __all__ = ["RotSegments", "RotSnapshots", "RotTables"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from chaos.fault import Fault, World
+from chaos.offsets import ends, starts
 from localkafka.broker import wait_until
-from tests.faults.fault import Fault, World
-from tests.faults.offsets import ends, starts
 
 __all__ = ["StandbyFrozen"]
 

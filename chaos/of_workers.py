@@ -6,10 +6,10 @@ from random import Random
 from time import monotonic
 from typing import ClassVar, Final
 
+from chaos.fault import Fault, World
+from chaos.rule import Rule
+from chaos.wire import Api, Header
 from localkafka.broker import wait_until
-from tests.faults.fault import Fault, World
-from tests.faults.rule import Rule
-from tests.faults.wire import Api, Header
 
 __all__ = [
     "Added",

@@ -15,10 +15,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, Self
 
-from tests.faults.link import HOST, Link
-from tests.faults.rule import Rule
-from tests.faults.speed import UNHINDERED, Speed
-from tests.faults.wire import Header
+from chaos.link import HOST, Link
+from chaos.rule import Rule
+from chaos.speed import UNHINDERED, Speed
+from chaos.wire import Header
 from worker.files.closing import Closing
 
 __all__ = ["Proxies"]

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tests.faults.cell import Outcome
-from tests.faults.matrix import CELLS
-from tests.faults.trends import Trend
+from chaos.cell import Outcome
+from chaos.matrix import CELLS
+from chaos.trends import Trend
 
 __all__ = ["Teller", "markdown", "show", "write_json"]
 

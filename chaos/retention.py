@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
+from chaos.offsets import Place, ends, offsets_from, starts
 from localkafka.broker import wait_until
-from tests.faults.offsets import Place, ends, offsets_from, starts
 from tests.support.application import ApplicationUnderTest
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
 from worker.files.closing import Closing

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
-from tests.faults.wire import Api, Header
+from chaos.wire import Api, Header
 
 __all__ = ["Act", "Of", "Rule"]
 

@@ -12,20 +12,20 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaException
 
+from chaos.cell import Cell, Hit, Outcome, Protocol, Run
+from chaos.disk import NoSmallDisk, mounted
+from chaos.doing import Doing
+from chaos.fault import World
+from chaos.feeding import Feeding
+from chaos.nemesis import Nemesis, Struck
+from chaos.proxy import Proxies
+from chaos.reindexing import Reindexing
+from chaos.retention import Retention
+from chaos.sections import sections_of
+from chaos.supervisor import Supervisor
+from chaos.timeline import longest_gap, longest_wait
+from chaos.watch import TopicWatch
 from localkafka.broker import KafkaCluster, wait_until
-from tests.faults.cell import Cell, Hit, Outcome, Protocol, Run
-from tests.faults.disk import NoSmallDisk, mounted
-from tests.faults.doing import Doing
-from tests.faults.fault import World
-from tests.faults.feeding import Feeding
-from tests.faults.nemesis import Nemesis, Struck
-from tests.faults.proxy import Proxies
-from tests.faults.reindexing import Reindexing
-from tests.faults.retention import Retention
-from tests.faults.sections import sections_of
-from tests.faults.supervisor import Supervisor
-from tests.faults.timeline import longest_gap, longest_wait
-from tests.faults.watch import TopicWatch
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import Arrival
 from tests.support.proof import (

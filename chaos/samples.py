@@ -10,8 +10,8 @@ from typing import Final, Self
 
 import psutil
 
-from tests.faults.supervisor import Supervisor
-from tests.faults.trends import Trend, trend_of
+from chaos.supervisor import Supervisor
+from chaos.trends import Trend, trend_of
 from tests.support.live_files import live_files
 from worker.files.closing import Closing
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.faults.cell import Cell, Protocol
+from chaos.cell import Cell, Protocol
 
 __all__ = ["sections_of"]
 

@@ -20,17 +20,17 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Final
 
-from tests.faults.cell import Cell, Outcome, Protocol, Run
-from tests.faults.disk import NoSmallDisk, mounted
-from tests.faults.matrix import DISK_FULL_ENDINGS, QUARTET, cluster_of
-from tests.faults.nemesis import EVERYWHERE, plan, printed
-from tests.faults.of_disks import DiskFull
-from tests.faults.of_reindex import ReindexOften
-from tests.faults.proxy import Proxies
-from tests.faults.running import Ground, application_of, attack, concluding, judge
-from tests.faults.samples import Sampler
-from tests.faults.strike import Strike
-from tests.faults.trends import Trend
+from chaos.cell import Cell, Outcome, Protocol, Run
+from chaos.disk import NoSmallDisk, mounted
+from chaos.matrix import DISK_FULL_ENDINGS, QUARTET, cluster_of
+from chaos.nemesis import EVERYWHERE, plan, printed
+from chaos.of_disks import DiskFull
+from chaos.of_reindex import ReindexOften
+from chaos.proxy import Proxies
+from chaos.running import Ground, application_of, attack, concluding, judge
+from chaos.samples import Sampler
+from chaos.strike import Strike
+from chaos.trends import Trend
 from tests.support.corpus import corpus, with_excerpts
 
 __all__ = ["soak"]

@@ -12,7 +12,7 @@ import worker
 
 SHIPPED = {"lsh": Path(lsh.__file__).parent, "worker": Path(worker.__file__).parent}
 TESTS = Path(__file__).parent
-BESIDE = {name: TESTS.with_name(name) for name in ("bench", "localkafka", "tests")}
+BESIDE = {name: TESTS.with_name(name) for name in ("bench", "chaos", "localkafka", "tests")}
 ROOTS = {**SHIPPED, **BESIDE}
 
 BARRED_FROM_STAGES = {
@@ -147,10 +147,14 @@ def test_what_is_shipped_imports_nothing_beside_it() -> None:
             assert not BESIDE.keys() & {top(name) for name in imported(module)}, module
 
 
-def test_only_tests_import_tests() -> None:
+def test_only_tests_and_the_harness_import_tests() -> None:
+    """The fault harness stands on what tests share, and on no test."""
     for module in modules():
-        if top(module) != "tests":
-            assert "tests" not in {top(name) for name in imported(module)}, module
+        found = {name for name in imported(module) if top(name) == "tests"} - {"tests"}
+        if top(module) == "chaos":
+            assert all(name.startswith("tests.support") for name in found), module
+        elif top(module) != "tests":
+            assert not found, module
 
 
 def test_no_test_module_is_imported() -> None:

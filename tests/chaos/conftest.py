@@ -5,10 +5,10 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from chaos.proxy import Proxies
+from chaos.retention import CLEANING
+from chaos.running import Ground
 from localkafka.broker import KafkaCluster
-from tests.faults.proxy import Proxies
-from tests.faults.retention import CLEANING
-from tests.faults.running import Ground
 from tests.support.clusters import EXTERNAL
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from chaos.cell import Cell, Protocol
+from chaos.matrix import CELLS, run_of
+from chaos.report import Teller
+from chaos.running import Ground, run_cell
+from chaos.strike import Strike
 from localkafka.broker import wait_until
-from tests.faults.cell import Cell, Protocol
-from tests.faults.matrix import CELLS, run_of
-from tests.faults.report import Teller
-from tests.faults.running import Ground, run_cell
-from tests.faults.strike import Strike
 from worker.admin import Cluster
 from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import KafkaOptions

@@ -11,10 +11,10 @@ from time import monotonic
 import pytest
 from confluent_kafka import Consumer
 
+from chaos.rule import Act, Of, Rule
+from chaos.running import Ground
+from chaos.wire import Api
 from localkafka.broker import wait_until
-from tests.faults.rule import Act, Of, Rule
-from tests.faults.running import Ground
-from tests.faults.wire import Api
 from tests.support.breadth import broad
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions

@@ -1,11 +1,11 @@
 """The law of ends: what a cell does not expect breaks it, and the table counts all."""
 
-from tests.faults.cell import Ending, Outcome
-from tests.faults.matrix import CELLS
-from tests.faults.nemesis import EVERYWHERE, FAULTS
-from tests.faults.report import markdown
-from tests.faults.soak import REINDEXING
-from tests.faults.supervisor import Restart
+from chaos.cell import Ending, Outcome
+from chaos.matrix import CELLS
+from chaos.nemesis import EVERYWHERE, FAULTS
+from chaos.report import markdown
+from chaos.soak import REINDEXING
+from chaos.supervisor import Restart
 
 FULL = Restart(1.0, "alpha", 1, "neardup: the index can't be written: No space left on device")
 GAP = Restart(2.0, "beta", 1, "neardup: frame 27 of partition 3 was lost or doubled")

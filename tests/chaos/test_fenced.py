@@ -8,10 +8,10 @@ from contextlib import ExitStack, closing
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from chaos.rule import Rule
+from chaos.running import Ground
+from chaos.wire import Api
 from localkafka.broker import wait_until
-from tests.faults.rule import Rule
-from tests.faults.running import Ground
-from tests.faults.wire import Api
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus

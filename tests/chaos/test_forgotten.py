@@ -12,10 +12,10 @@ from time import monotonic
 
 import pytest
 
+from chaos.rule import Rule
+from chaos.running import Ground
+from chaos.wire import Api, Header
 from localkafka.broker import Kafka, wait_until
-from tests.faults.rule import Rule
-from tests.faults.running import Ground
-from tests.faults.wire import Api, Header
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.brokers import FORGOTTEN
 from worker.bus.kafka.bus import KafkaBus

@@ -2,10 +2,10 @@
 
 import pytest
 
+from chaos.rule import Rule
+from chaos.running import Ground
+from chaos.wire import Api
 from localkafka.broker import wait_until
-from tests.faults.rule import Rule
-from tests.faults.running import Ground
-from tests.faults.wire import Api
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import TopicPartition

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.faults.nemesis import FAULTS, parse, plan, printed
+from chaos.nemesis import FAULTS, parse, plan, printed
 
 VICTIMS = ("alpha", "beta")
 

@@ -3,10 +3,10 @@
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from chaos.rule import Rule
+from chaos.running import Ground
+from chaos.wire import Api
 from localkafka.broker import Kafka, wait_until
-from tests.faults.rule import Rule
-from tests.faults.running import Ground
-from tests.faults.wire import Api
 
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from chaos.rule import Act, Of, Rule
+from chaos.running import Ground
+from chaos.wire import Api
 from localkafka.broker import Kafka
-from tests.faults.conftest import behind_proxies
-from tests.faults.rule import Act, Of, Rule
-from tests.faults.running import Ground
-from tests.faults.wire import Api
+from tests.chaos.conftest import behind_proxies
 from tests.support.redriving import DOUBTS, Redriving, numbered
 
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]

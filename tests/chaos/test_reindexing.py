@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.faults.of_reindex import ReindexAnew, ReindexOften
-from tests.faults.reindexing import failed_of_brokers
-from tests.faults.soak import REINDEXING
+from chaos.of_reindex import ReindexAnew, ReindexOften
+from chaos.reindexing import failed_of_brokers
+from chaos.soak import REINDEXING
 from tests.support.application import SHARDS
 from worker.admin.reindex.rewriting import fingerprinted
 from worker.generations import Generation

@@ -3,10 +3,10 @@
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
+from chaos.offsets import ends, starts
+from chaos.retention import Retention
+from chaos.running import Ground
 from localkafka.broker import wait_until
-from tests.faults.offsets import ends, starts
-from tests.faults.retention import Retention
-from tests.faults.running import Ground
 from tests.support.application import ApplicationUnderTest
 from tests.support.collector import Collector
 from worker.bus import TopicPartition as Partition

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from tests.faults.link import HOST, MOST_HELD, Link
-from tests.faults.speed import UNHINDERED, Line, Speed
+from chaos.link import HOST, MOST_HELD, Link
+from chaos.speed import UNHINDERED, Line, Speed
 
 MEGABYTE: Final = 1 << 20
 

@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 from confluent_kafka import Producer
 
-from tests.faults.rule import Rule
-from tests.faults.running import Ground
-from tests.faults.wire import Api, Header
+from chaos.rule import Rule
+from chaos.running import Ground
+from chaos.wire import Api, Header
 from tests.support.breadth import mostly_broad
 from tests.support.bus_seats import Seat
 from tests.support.kafka_harness import KafkaHarness

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from tests.faults.samples import LIMITS, STORES, trends_of
-from tests.faults.timeline import longest_gap, longest_wait
-from tests.faults.trends import Trend, slope_of, trend_of
+from chaos.samples import LIMITS, STORES, trends_of
+from chaos.timeline import longest_gap, longest_wait
+from chaos.trends import Trend, slope_of, trend_of
 from tests.support.audit import Arrival
 
 

@@ -6,7 +6,7 @@ from typing import Final
 __all__ = ["LONGEST", "longest_first"]
 
 LONGEST: Final = (
-    "tests/faults/test_cells.py",
+    "tests/chaos/test_cells.py",
     "tests/integration/test_reindex.py",
     "tests/integration/test_restarts.py",
     "tests/crash/test_points.py",
@@ -17,11 +17,11 @@ LONGEST: Final = (
     "tests/integration/test_agreement.py",
     "tests/worker/cli/test_redrive.py",
     "tests/integration/test_bad_input.py",
-    "tests/faults/test_redrive.py",
+    "tests/chaos/test_redrive.py",
     "tests/integration/test_standby_trim.py",
     "tests/integration/test_poison.py",
     "tests/integration/test_configuration.py",
-    "tests/faults/test_doubt.py",
+    "tests/chaos/test_doubt.py",
     "tests/integration/test_outage.py",
     "tests/integration/test_frozen_broker.py",
     "tests/kafka/test_broker.py",
