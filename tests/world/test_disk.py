@@ -51,7 +51,7 @@ def test_what_was_not_flushed_is_gone(tmp_path: Path) -> None:
 def test_a_killed_process_leaves_the_same(tmp_path: Path) -> None:
     path = tmp_path / "shard"
     source = (
-        "import sys; from pathlib import Path; from tests.crash.test_disk import write;"
+        "import sys; from pathlib import Path; from tests.world.test_disk import write;"
         "store = write(Path(sys.argv[1])); print('written', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple, Protocol
 
 from hypothesis import strategies as st
 
-from tests.simulation.measures import Keep, Measures
-from tests.simulation.world import World
-from tests.simulation.writer import Manner
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import World
+from tests.world.writer import Manner
 from tests.support.texts import near_copies, pairs
 from worker.topology import STAGES
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from tests.crash.auditor import Auditor
-from tests.crash.measures import Measures
-from tests.crash.nemesis import Nemesis
+from tests.world.crash.auditor import Auditor
+from tests.world.measures import Measures
+from tests.world.nemesis import Nemesis
 from tests.support.checker import History
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.life import Death, Life

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.simulation.archive import Archive
+from tests.world.archive import Archive
 from worker.bus.memory import MemoryBus
 from worker.bus.port import TopicPartition
 from worker.topology import STAGES, Topology

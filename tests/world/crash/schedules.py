@@ -6,8 +6,8 @@ from typing import Final, NamedTuple, Protocol, get_args
 
 from hypothesis import strategies as st
 
-from tests.crash.measures import Measures
-from tests.crash.world import World
+from tests.world.measures import Measures
+from tests.world.world import World
 from tests.support.checker import History
 from tests.support.points import DONE, Fault, Point, Strike
 from tests.support.texts import near_copies

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from tests.crash.measures import Measures
-from tests.crash.proof import Oracle
-from tests.crash.world import Died, World
+from tests.world.measures import Measures
+from tests.world.crash.proof import Oracle
+from tests.world.world import Died, World
 from tests.support.checker import History, Source, Verdict, check, differences, verdicts
 from tests.support.life import Life
 from worker.admin.reindex.changes import aborted, begun, done, handed_over

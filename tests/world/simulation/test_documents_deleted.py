@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.simulation.conftest import Judge, MakeWorld
-from tests.simulation.measures import Keep, Measures
-from tests.simulation.world import World
+from tests.world.conftest import Judge, MakeWorld
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import World
 from tests.support.checker import reason, source
 from tests.support.texts import near_copies
 

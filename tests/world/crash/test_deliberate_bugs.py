@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from lsh._core import Decision
-from tests.crash.conftest import MakeWorld
-from tests.crash.proof import Oracle
-from tests.crash.world import World
+from tests.world.conftest import MakeWorld
+from tests.world.crash.proof import Oracle
+from tests.world.world import World
 from tests.support.breadth import broad
 from tests.support.life import Life
 from tests.support.points import Fault, Point, Strike

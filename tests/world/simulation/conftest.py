@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.judge import problems
-from tests.simulation.measures import Measures
-from tests.simulation.world import World
+from tests.world.simulation.judge import problems
+from tests.world.measures import Measures
+from tests.world.simulation.timed import World
 
 MakeWorld = Callable[..., World]
 Judge = Callable[[World], list[str]]

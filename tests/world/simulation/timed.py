@@ -8,12 +8,12 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.simulation.archive import Archive
-from tests.simulation.clock import HOUR, Clock
-from tests.simulation.cluster import MemoryCluster
-from tests.simulation.losses import Losses
-from tests.simulation.measures import Measures
-from tests.simulation.writer import Writer
+from tests.world.archive import Archive
+from tests.world.clock import HOUR, Clock
+from tests.world.simulation.cluster import MemoryCluster
+from tests.world.simulation.losses import Losses
+from tests.world.measures import Measures
+from tests.world.writer import Writer
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.life import Life
 from worker.admin.checks import inspect

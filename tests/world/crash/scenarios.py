@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tests.crash.measures import Measures
-from tests.crash.world import World
+from tests.world.measures import Measures
+from tests.world.world import World
 from tests.support.texts import near_copies, slices
 
 __all__ = ["SCENARIOS", "Scenario"]

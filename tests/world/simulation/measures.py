@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from tests.simulation.clock import HOUR
+from tests.world.clock import HOUR
 from worker.bus.memory import MemoryBus, Retention
 from worker.settings import Settings
 from worker.topology import Topology

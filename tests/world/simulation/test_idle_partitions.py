@@ -7,10 +7,10 @@ the committed offset, though there is nothing between that anybody could have mi
 
 import pytest
 
-from tests.simulation.conftest import Judge, MakeWorld
-from tests.simulation.measures import Keep, Measures
-from tests.simulation.world import World
-from tests.simulation.writer import Manner
+from tests.world.conftest import Judge, MakeWorld
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import World
+from tests.world.writer import Manner
 from tests.support.breadth import broad
 from tests.support.texts import near_copies
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from tests.simulation.clock import HOUR, Clock
+from tests.world.clock import HOUR, Clock
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Outgoing, Record
 from worker.topology import Topology

@@ -9,8 +9,8 @@ from typing import Final
 
 from lsh.index import NO_TIME
 from tests.oracle.clock import NaiveClock
-from tests.simulation.clock import HOUR
-from tests.simulation.world import World
+from tests.world.clock import HOUR
+from tests.world.simulation.timed import World
 from tests.support.checker import (
     History,
     Source,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.measures import Measures
-from tests.crash.proof import Oracle
-from tests.crash.world import World
+from tests.world.measures import Measures
+from tests.world.crash.proof import Oracle
+from tests.world.world import World
 
 MakeWorld = Callable[..., World]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.simulation.conftest import Judge, MakeWorld
-from tests.simulation.measures import Keep, Measures
-from tests.simulation.writer import Manner
+from tests.world.conftest import Judge, MakeWorld
+from tests.world.measures import Keep, Measures
+from tests.world.writer import Manner
 from tests.support.breadth import broad
 from tests.support.texts import near_copies
 

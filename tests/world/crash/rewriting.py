@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from tests.crash.proof import Oracle
-from tests.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
+from tests.world.crash.proof import Oracle
+from tests.world.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
 from tests.support.checker import History, check, verdicts
 from worker.admin.reindex.changes import begun, closed, directed
 from worker.admin.reindex.rewriting import numbered

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.simulation.acts import Act, acts, measures, play
-from tests.simulation.judge import problems
-from tests.simulation.measures import Measures
-from tests.simulation.world import World
+from tests.world.simulation.acts import Act, acts, measures, play
+from tests.world.simulation.judge import problems
+from tests.world.measures import Measures
+from tests.world.simulation.timed import World
 from tests.support.corpus import FULL, examples
 
 WORLDS = measures() | measures(window=True) | measures(window=True, dated=True)

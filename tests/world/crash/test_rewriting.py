@@ -12,9 +12,9 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.crash.measures import Measures
-from tests.crash.proof import Oracle
-from tests.crash.rewriting import RewrittenWorld
+from tests.world.measures import Measures
+from tests.world.crash.proof import Oracle
+from tests.world.crash.rewriting import RewrittenWorld
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, can_befall, strikes
 from tests.support.texts import near_copies, slices

@@ -16,10 +16,10 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.crash.conftest import MakeWorld
-from tests.crash.proof import Oracle
-from tests.crash.scenarios import SCENARIOS
-from tests.crash.world import World
+from tests.world.conftest import MakeWorld
+from tests.world.crash.proof import Oracle
+from tests.world.crash.scenarios import SCENARIOS
+from tests.world.world import World
 from tests.support.breadth import mostly_broad
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, Strike

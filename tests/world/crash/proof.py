@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from tests.crash.world import World
+from tests.world.world import World
 from tests.support.checker import (
     Dump,
     Source,

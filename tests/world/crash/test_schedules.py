@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.crash.measures import Measures
-from tests.crash.proof import Oracle
-from tests.crash.schedules import Act, acts, measures, play
-from tests.crash.world import World
+from tests.world.measures import Measures
+from tests.world.crash.proof import Oracle
+from tests.world.crash.schedules import Act, acts, measures, play
+from tests.world.world import World
 from tests.support.corpus import FULL, examples
 
 FEW = settings(

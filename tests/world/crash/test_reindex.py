@@ -13,9 +13,9 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.crash.measures import Measures
-from tests.crash.proof import Oracle
-from tests.crash.reindexing import ReindexedWorld
+from tests.world.measures import Measures
+from tests.world.crash.proof import Oracle
+from tests.world.crash.reindexing import ReindexedWorld
 from tests.support.breadth import broad, mostly_broad
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, can_befall, strikes

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.conftest import MakeWorld
-from tests.simulation.measures import Keep, Measures
-from tests.simulation.world import World
-from tests.simulation.writer import Manner
+from tests.world.conftest import MakeWorld
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import World
+from tests.world.writer import Manner
 from tests.support.breadth import broad
 from tests.support.checker import History, check, differences, verdicts
 from tests.support.replay import replay

@@ -9,10 +9,10 @@ import pytest
 
 from lsh import Fingerprinter
 from lsh._core import Signed
-from tests.crash.conftest import MakeWorld
-from tests.crash.measures import Measures
-from tests.crash.proof import Oracle
-from tests.crash.world import World
+from tests.world.conftest import MakeWorld
+from tests.world.measures import Measures
+from tests.world.crash.proof import Oracle
+from tests.world.world import World
 from tests.support.breadth import mostly_broad
 from tests.support.checker import reason
 from tests.support.life import Life
