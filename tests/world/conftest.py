@@ -7,43 +7,55 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import pytest
 
-from tests.world.measures import Measures
 from tests.world.crash.proof import Oracle
+from tests.world.measures import Measures
+from tests.world.simulation.judge import problems
+from tests.world.simulation.timed import TimedWorld
 from tests.world.world import World
 
-MakeWorld = Callable[..., World]
+W = TypeVar("W", bound=World)
+Judge = Callable[[TimedWorld], list[str]]
 
 
-def _fast_directory() -> Path:
-    """Make a directory in memory where there is one: hundreds of RocksDBs come and go."""
-    memory = Path("/dev/shm")  # noqa: S108 -- the directory below has a name of its own
-    return Path(tempfile.mkdtemp(prefix="neardup-", dir=memory if memory.is_dir() else None))
+class Make(Protocol):
+    """Makes worlds, each with disks of its own."""
+
+    def __call__(self, kind: type[W], measures: Measures | None = None) -> W:
+        """Make one of a kind; it is closed when the test ends."""
 
 
 @pytest.fixture(scope="session")
 def directory() -> Iterator[Path]:
-    """Yield a directory for all disks."""
-    path = _fast_directory()
+    """Yield a directory for all disks; in memory where there is one, for there are hundreds."""
+    memory = Path("/dev/shm")  # noqa: S108 -- the directory below has a name of its own
+    path = Path(tempfile.mkdtemp(prefix="neardup-", dir=memory if memory.is_dir() else None))
     yield path
     shutil.rmtree(path)
 
 
 @pytest.fixture
-def world(directory: Path) -> Iterator[MakeWorld]:
-    """Yield a factory of worlds; takes what the class takes."""
+def make(directory: Path) -> Iterator[Make]:
+    """Yield a factory of worlds."""
     with ExitStack() as stack:
 
-        def make(measures: Measures | None = None) -> World:
+        def made(kind: type[W], measures: Measures | None = None) -> W:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
-            return stack.enter_context(closing(World(place, measures)))
+            return stack.enter_context(closing(kind(place, measures)))
 
-        yield make
+        yield made
 
 
 @pytest.fixture(scope="session")
 def oracle(directory: Path) -> Oracle:
     """Give what judges runs; shared, for many runs have the same logs."""
     return Oracle(directory)
+
+
+@pytest.fixture
+def judged(directory: Path) -> Judge:
+    """Give what ends a run in which time passes, and names what is wrong."""
+    return lambda world: problems(world, directory)

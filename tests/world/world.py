@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count, cycle
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import ClassVar, Final, NamedTuple
 
-from tests.world.crash.auditor import Auditor
-from tests.world.measures import Measures
-from tests.world.nemesis import Nemesis
 from tests.support.checker import History
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.life import Death, Life
 from tests.support.points import DONE, Fault
+from tests.world.archive import Archive
+from tests.world.clock import Clock
+from tests.world.measures import Measures
+from tests.world.nemesis import Nemesis
+from tests.world.writer import Writer
 from worker.bus.memory import MemoryBus, Step, Torn
 from worker.bus.port import (
     Aborted,
+    BusError,
     Fenced,
     OutcomeUnknown,
-    Outgoing,
     Record,
     TopicPartition,
 )
@@ -31,13 +32,10 @@ from worker.offline.embedded import create_topics
 from worker.stages import StageError
 from worker.topology import STAGES, Topology
 
-__all__ = ["Died", "World"]
+__all__ = ["Died", "Ending", "World"]
 
-NOW: Final = 1_700_000_000_000
 AWAKE_ROUNDS: Final = 4
 """What the others get done while one is asleep or away."""
-STEP_SECONDS: Final = 0.3
-"""What a step takes by the workers' clocks, so that what is due every second has its turns."""
 FINISH_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 5.0
 """With nothing to do for so long, and documents unpublished, a run is stuck."""
@@ -45,6 +43,15 @@ IDLE_SECONDS: Final = 5.0
 
 class Died(BaseException):
     """The process is gone: no product code may catch this."""
+
+
+class Ending(NamedTuple):
+    """How a worker came not to run: a check that refused its start, or an error."""
+
+    worker: str
+    what: str
+    excused: bool
+    """It had slept past its session's end, and its view was an old one; or records were lost."""
 
 
 def _kept(fault: Fault) -> Callable[[TopicPartition | None], bool]:
@@ -60,35 +67,56 @@ def _none(life: Life) -> None:
 
 
 class World:
-    """An application, its workers by name, and an auditor who reads after every step.
+    """An application, its workers by name, and an archive that reads along after every step.
+
+    Everything happens in the thread that calls, one step at a time. A worker that dies, or gives
+    up, is started again at once, as by a supervisor.
 
     Attributes:
         lives: the workers that run, by name.
         ghosts: those that were superseded, and don't know it yet.
-        given_up: what stages said that ended their workers, after a stall had left them
-            with an old view of the log; a supervisor then starts the worker again.
+        known: the disks of all that ever ran, or were to.
+        endings: why workers ended that were not told to.
         mistake: is made in every worker, when it starts; none unless a test sets one.
+        clock: what the workers measure intervals with.
+        dates: what records are stamped with. This time stands still: runs that are struck have
+            equal logs then, and one replay serves them all.
     """
+
+    STEP_MS: ClassVar = 300
+    """What a step takes by the workers' clock, so that what is due every second has its turns."""
 
     def __init__(self, directory: Path, measures: Measures | None = None) -> None:
         """Make topics and offsets; nobody runs yet."""
-        measures = measures or Measures()
+        self.measures = measures = measures or Measures()
         self.settings = measures.settings(directory)
         self.topology = self.settings.topology(measures.partitions)
-        self.bus = MemoryBus(clock=lambda: NOW, faults=self._on_transaction)
+        self.clock = Clock()
+        self.dates = self._calendar()
+        self.bus = self._bus()
         create_topics(self.bus, self.topology)
+        self.archive = Archive(self.bus, self.topology)
+        self.writer = Writer(self.bus, self.topology, self.dates)
+        self.nemesis = Nemesis(self.befall)
         self.lives: dict[str, Life] = {}
         self.ghosts: list[Life] = []
-        self.given_up: list[str] = []
-        self.inputs: list[Record] = []
-        self.auditor = Auditor(self.bus, self.topology)
-        self.nemesis = Nemesis(self._befall)
+        self.known: dict[str, Path] = {}
+        self.endings: list[Ending] = []
         self.mistake: Callable[[Life], None] = _none
         self._acting: list[Life] = []
-        self._left: dict[str, Path] = {}
-        self._now = 0.0
         self._directory = directory
         self._disks = count()
+
+    def _calendar(self) -> Clock:
+        return Clock()
+
+    def _bus(self) -> MemoryBus:
+        return MemoryBus(clock=self.dates.milliseconds, faults=self._on_transaction)
+
+    @property
+    def inputs(self) -> list[Record]:
+        """Give all documents that committed readers may see, in the order of writing."""
+        return self.writer.written
 
     def plan(self) -> Plan:
         """Give the generations of the index that workers are to run."""
@@ -102,66 +130,71 @@ class World:
 
     def feed(self, texts: Iterable[tuple[str, str]]) -> None:
         """Write documents, round the partitions."""
-        for ident, text in texts:
-            self._write(None, json.dumps({"id": ident, "text": text}).encode())
+        for text in texts:
+            self.writer.write([text], [self._turn()])
 
     def forget(self, ident: str, *, delete: bool = False) -> None:
         """Write a tombstone, or a delete with a value, to the partition whose turn it is."""
-        value = json.dumps({"id": ident, "text": None}).encode() if delete else None
-        self._write(ident.encode(), value)
+        self.writer.forget(ident, self._turn(), with_value=delete)
 
-    def _write(self, key: bytes | None, value: bytes | None) -> None:
-        partition = len(self.inputs) % self.topology.layout.partitions
-        record = Outgoing(self.topology.documents, partition, key, value)
-        (topic, _), offset = self.bus.append(record)
-        self.inputs.append(Record(topic, partition, offset, NOW, key, value))
+    def _turn(self) -> int:
+        return len(self.inputs) % self.topology.layout.partitions
 
-    def start(self, name: str, disk: Path | None = None) -> None:
-        """Start a worker that doesn't run: on this disk, one that it left, or an empty one."""
-        if name not in self.lives:
-            disk = disk or self._left.pop(name, None) or self._new_disk()
-            self.lives[name] = life = Life(
-                name,
-                self.settings,
-                self.topology,
-                self.bus,
-                disk,
-                self.nemesis.arrive,
-                lambda: self._now,
-                self.plan(),
-            )
-            self.mistake(life)
+    def start(self, name: str, disk: Path | None = None) -> bool:
+        """Start a worker that doesn't run, on this disk, its last one, or an empty one.
+
+        Return whether it runs.
+        """
+        if name in self.lives:
+            return True
+        disk = self.known[name] = disk or self.known.get(name) or self._new_disk()
+        if not self._may_start(name):
+            return False
+        self.lives[name] = life = Life(
+            name,
+            self.settings,
+            self.topology,
+            self.bus,
+            disk,
+            self.nemesis.arrive,
+            self.clock.seconds,
+            self.plan(),
+        )
+        self.mistake(life)
+        return True
+
+    def _may_start(self, name: str) -> bool:
+        """Tell whether the checks of a start pass, and note an ending if not."""
+        del name
+        return True
 
     def leave(self, name: str) -> None:
         """Let a worker end well, and for good; should it come back, it has its disk."""
-        if name not in self.lives:
-            return
-        life = self.lives[name]
-        with self._fate_of(life):
-            for loop in life.loops.values():
-                loop.close(leave=True)
-            life.over = True
-            self._left[name] = life.disk
-            self._bury(life)
+        if name in self.lives:
+            life = self.lives[name]
+            with self._fate_of(life):
+                self._end_well(life, leave=True)
 
     def restart(self, name: str) -> None:
         """Let a worker end well, and start it on its disk."""
-        if name not in self.lives:
-            return
-        life = self.lives[name]
-        with self._fate_of(life):
-            for loop in life.loops.values():
-                loop.close()
-            life.over = True
-            self._bury(life)
-            self.start(name, life.disk)
+        if name in self.lives:
+            life = self.lives[name]
+            with self._fate_of(life):
+                self._end_well(life, leave=False)
+                self.start(name)
+
+    def _end_well(self, life: Life, *, leave: bool) -> None:
+        for loop in life.loops.values():
+            loop.close(leave=leave)
+        life.over = True
+        self._bury(life)
 
     def suffer(self, name: str, fault: Fault) -> None:
         """Let a fault befall a worker between two steps."""
         if name in self.lives:
             life = self.lives[name]
             with self._fate_of(life):
-                self._befall(life, fault)
+                self.befall(life, fault)
 
     def flush(self, name: str) -> None:
         """Let a worker flush all of its stores."""
@@ -188,19 +221,17 @@ class World:
         if loop is None or life.asleep or life.over:
             return False
         fenced = life.superseded
-        self._now += STEP_SECONDS
+        self.clock.move(self.STEP_MS)
         with self._fate_of(life):
             try:
                 loop.step(0.0)
                 assert not fenced, f"{stage} of {life.name} was superseded, and not fenced"
-            except Fenced:
-                assert life.superseded, f"{stage} of {life.name} was fenced by nobody"
-                self._lay(life, stage)
-            except StageError as error:
-                if not life.stalled:
+            except (StageError, BusError) as error:
+                if isinstance(error, Fenced) and life.superseded:
+                    self._lay(life, stage)
+                elif not self._gives_up(life, stage, error):
                     raise
-                self._give_up(life, str(error))
-        self.auditor.look()
+        self.archive.look()
         return loop.busy
 
     def finish(self, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -244,11 +275,13 @@ class World:
 
     def history(self) -> History:
         """Give what went in, what came out, and what was seen meanwhile."""
-        return self.auditor.history(self.inputs)
+        return self.archive.history(self.inputs)
 
     # Strikes.
 
     def _on_transaction(self, step: Step, group: str, instance: str) -> None:
+        if not group:
+            return  # Who writes documents has none.
         generation, _, stage = group.removeprefix(f"{self.topology.app}.").rpartition(".")
         stage = f"{stage}-{generation}" if generation else stage
         life = self._acting[-1]
@@ -256,7 +289,8 @@ class World:
         name = step if step != "committed" else "commit" + DONE
         life.tell(stage, name)
 
-    def _befall(self, life: Life, fault: Fault) -> None:
+    def befall(self, life: Life, fault: Fault) -> None:
+        """Let a fault befall a worker in the midst of a step; may raise."""
         if fault == "aborted":
             raise Aborted("struck")
         if fault == "unknown":
@@ -305,10 +339,14 @@ class World:
             return
         self._bury(life)
         if not life.superseded:
-            if death.fault == "dies, away":
-                self._evict(life.name)
-                self.rounds(AWAKE_ROUNDS)
-            self.start(life.name, death.disk)
+            self._follow(life, death)
+
+    def _follow(self, life: Life, death: Death) -> None:
+        """See to what follows the death of a worker that nobody has replaced."""
+        if death.fault == "dies, away":
+            self._evict(life.name)
+            self.rounds(AWAKE_ROUNDS)
+        self.start(life.name, death.disk)
 
     def _lay(self, ghost: Life, stage: str) -> None:
         """Let a fenced loop end, as its process would."""
@@ -316,11 +354,15 @@ class World:
         if not ghost.loops:
             self._bury(ghost)
 
-    def _give_up(self, life: Life, why: str) -> None:
-        self.given_up.append(why)
+    def _gives_up(self, life: Life, stage: str, error: Exception) -> bool:
+        """Let a worker end by an error, if it is one that it may end by; tell if it is."""
+        if not (life.stalled and isinstance(error, StageError)):
+            return False
+        self.endings.append(Ending(life.name, f"{stage}: {error}", excused=True))
         self._bury(life)
         if not life.superseded:
             self.start(life.name, life.disk)
+        return True
 
     def _bury(self, life: Life) -> None:
         life.end()

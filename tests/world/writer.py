@@ -82,6 +82,14 @@ class Writer:
             transaction.append_many([record])
         transaction.commit()
 
+    def forget(self, ident: str, partition: int, *, with_value: bool) -> None:
+        """Write a tombstone, or a delete with a value."""
+        value = json.dumps({"id": ident, "text": None}).encode() if with_value else None
+        documents, now = self._topology.documents, self._clock.milliseconds()
+        record = Outgoing(documents, partition, ident.encode(), value, (), now)
+        self.written.append(self._place(record))
+        self._bus.append(record)
+
     def _write_at_once(self, records: Sequence[Outgoing]) -> None:
         """Write in turns with another producer, and with one that aborts in the end."""
         one, other, failed = (self._bus.begin(f"writer-{number}") for number in range(3))

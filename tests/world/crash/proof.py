@@ -7,7 +7,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from tests.world.world import World
 from tests.support.checker import (
     Dump,
     Source,
@@ -20,6 +19,7 @@ from tests.support.checker import (
     verdicts,
 )
 from tests.support.replay import replay
+from tests.world.world import World
 from worker.app import Application
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Record
@@ -46,7 +46,7 @@ class Oracle:
         """Check all invariants, the verdicts against a replay, each shard against its log."""
         history = world.history()
         found = check(history)
-        frames = world.auditor.fingerprints
+        frames = world.archive.fingerprints
         settings, topology = world.settings, world.topology
         try:
             found += differences(verdicts(history), self.replayed(frames, settings, topology))
@@ -64,7 +64,7 @@ class Oracle:
             if shard not in stores:
                 found.append(f"shard {shard} has no owner")
                 continue
-            frames = world.auditor.log(topology).frames
+            frames = world.archive.log(topology).frames
             fresh = self._rebuilt(frames, settings, topology, shard)
             found += list(index_differences(dump(stores[shard]), fresh))[:SHOWN]
         return found

@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from tests.world.measures import Measures
-from tests.world.crash.proof import Oracle
-from tests.world.world import Died, World
 from tests.support.checker import History, Source, Verdict, check, differences, verdicts
 from tests.support.life import Life
+from tests.world.crash.proof import Oracle
+from tests.world.measures import Measures
+from tests.world.world import Died, World
 from worker.admin.reindex.changes import aborted, begun, done, handed_over
 from worker.admin.reindex.plan_log import FollowedPlan, change_plan
 from worker.bus.memory import Step
@@ -144,7 +144,7 @@ class ReindexedWorld(World):
         if any(offset is None or offset >= BUILDING for offset in begun.values()):
             return False
         ended = self.bus.committed(old.group("index"))
-        log = self.auditor.log(old)
+        log = self.archive.log(old)
         hand_over = log.hand_overs[new.generation]
         last = max((r.offset + 1 for r in log.frames if r.offset < hand_over), default=0)
         if any((offset or 0) < last for offset in ended.values()):
@@ -172,14 +172,14 @@ class ReindexedWorld(World):
         found = self.invariants(history)
         expected: dict[Source, Verdict] = {}
         for generation in self._generations:
-            since = self.auditor.hand_overs.get(
+            since = self.archive.hand_overs.get(
                 generation.number, 0 if not generation.number else None
             )
             if since is None:
                 continue
             topology = generation.topology(self.topology)
             replayed = oracle.replayed(
-                self.auditor.log(topology).frames, generation.settings(self.settings), topology
+                self.archive.log(topology).frames, generation.settings(self.settings), topology
             )
             since += topology.layout.numbered_from
             expected |= {
@@ -204,11 +204,11 @@ class ReindexedWorld(World):
         """Give how many verdicts before and after the hand-over the two generations differ on."""
         old, new = (
             oracle.replayed(
-                self.auditor.fingerprints, one.settings(self.settings), one.topology(self.topology)
+                self.archive.fingerprints, one.settings(self.settings), one.topology(self.topology)
             )
             for one in self._generations
         )
-        hand_over = self.auditor.hand_overs[self._generations[-1].number]
+        hand_over = self.archive.hand_overs[self._generations[-1].number]
         numbers = [old[at].sequence >> POSITION_BITS for at in old if old[at] != new[at]]
         before = sum(number < hand_over for number in numbers)
         return before, len(numbers) - before

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from tests.support.checker import History, check, verdicts
 from tests.world.crash.proof import Oracle
 from tests.world.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
-from tests.support.checker import History, check, verdicts
 from worker.admin.reindex.changes import begun, closed, directed
 from worker.admin.reindex.rewriting import numbered
 from worker.bus.port import TopicPartition
@@ -43,7 +43,7 @@ class RewrittenWorld(ReindexedWorld):
             self.bus.create_topic(topic, partitions, log_append_time=appended)
         self._seat_groups(source, target)
         self._generations.append(following)
-        self.auditor.follow(target)
+        self.archive.follow(target)
         signing = Signing.of(self.settings.parameters())
         self._change(partial(begun, following=following, signing=signing))
 
@@ -84,7 +84,7 @@ class RewrittenWorld(ReindexedWorld):
     def direct(self) -> None:
         """Have the documents go to the new log, once it has the hand-over."""
         old, new = self._logs()
-        self._until(lambda: new.generation in self.auditor.log(new).hand_overs)
+        self._until(lambda: new.generation in self.archive.log(new).hand_overs)
         offsets = self.bus.committed(old.group("fingerprint"))
         starts = [(offsets[place] or 0) - SEALED for place in self._documents()]
         self._change(partial(directed, starts=starts))
@@ -142,7 +142,7 @@ class RewrittenWorld(ReindexedWorld):
     def _numbers(self, topology: Topology) -> dict[int, tuple[int, int]]:
         """Give the documents of a log, by the sequence numbers that they have there."""
         found: dict[int, tuple[int, int]] = {}
-        for record in self.auditor.log(topology).frames:
+        for record in self.archive.log(topology).frames:
             frame = decode(FingerprintFrame, record.value, topology.layout.id)
             first = (topology.layout.numbered_from + record.offset) << POSITION_BITS
             for position, offset in enumerate(frame.offsets.tolist()):
@@ -158,7 +158,7 @@ class RewrittenWorld(ReindexedWorld):
         """Give how many verdicts before the hand-over the new fingerprints would have changed."""
         old, new = (
             oracle.replayed(
-                self.auditor.log(topology).frames, one.settings(self.settings), topology
+                self.archive.log(topology).frames, one.settings(self.settings), topology
             )
             for one in self._generations
             for topology in [one.topology(self.topology)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from tests.support.texts import near_copies, slices
 from tests.world.measures import Measures
 from tests.world.world import World
-from tests.support.texts import near_copies, slices
 
 __all__ = ["SCENARIOS", "Scenario"]
 
@@ -75,5 +75,5 @@ def kept(world: World) -> None:
 SCENARIOS: Final = {
     "alone": Scenario(Measures(), alone),
     "together": Scenario(Measures(partitions=3, shards=3), together),
-    "kept": Scenario(Measures(snapshots=True), kept),
+    "kept": Scenario(Measures(snapshots=0.001), kept),
 }

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from lsh._core import Decision
-from tests.world.conftest import MakeWorld
-from tests.world.crash.proof import Oracle
-from tests.world.world import World
 from tests.support.breadth import broad
 from tests.support.life import Life
 from tests.support.points import Fault, Point, Strike
 from tests.support.texts import near_copies, slices
+from tests.world.conftest import Make
+from tests.world.crash.proof import Oracle
+from tests.world.world import World
 from worker.bus.memory import MemoryBus, MemoryMember
 from worker.bus.port import (
     NO_EPOCHS,
@@ -221,7 +221,7 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
     ],
 )
 def test_a_mistake_is_found(
-    world: MakeWorld,
+    make: Make,
     oracle: Oracle,
     mistake: Mistake,
     stage: str,
@@ -231,6 +231,6 @@ def test_a_mistake_is_found(
     problem: str,
 ) -> None:
     strike = Strike(Point("a", stage, at), nth, fault)
-    assert outcome(world(), None, strike, oracle) == []
-    found = outcome(world(), mistake, strike, oracle)
+    assert outcome(make(World), None, strike, oracle) == []
+    found = outcome(make(World), mistake, strike, oracle)
     assert any(problem in one for one in found), found

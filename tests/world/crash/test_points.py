@@ -16,13 +16,13 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.world.conftest import MakeWorld
-from tests.world.crash.proof import Oracle
-from tests.world.crash.scenarios import SCENARIOS
-from tests.world.world import World
 from tests.support.breadth import mostly_broad
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, Strike
+from tests.world.conftest import Make
+from tests.world.crash.proof import Oracle
+from tests.world.crash.scenarios import SCENARIOS
+from tests.world.world import World
 from worker.probe import Point as Published
 from worker.topology import STAGES
 
@@ -158,7 +158,7 @@ def test_every_published_point_is_come_to(traces: dict[str, list[Point]]) -> Non
 
 @pytest.mark.parametrize(("scenario", "stage", "name", "fault"), list(cases()))
 def test_a_fault_at_any_point(
-    world: MakeWorld,
+    make: Make,
     oracle: Oracle,
     traces: dict[str, list[Point]],
     scenario: str,
@@ -170,11 +170,11 @@ def test_a_fault_at_any_point(
     number = ARRIVALS[fault] if scenario == "alone" else 1
     for point, nth in some(found, number, f"{stage} {name} {fault}"):
         strike = Strike(point, nth, fault)
-        struck = world(SCENARIOS[scenario].measures)
+        struck = make(World, SCENARIOS[scenario].measures)
         struck.nemesis.arm(strike)
         SCENARIOS[scenario].run(struck)
         assert struck.nemesis.struck == [strike]
-        assert scenario == "kept" or not struck.given_up
+        assert scenario == "kept" or not struck.endings
         assert oracle.problems(struck) == [], strike
 
 
@@ -183,12 +183,12 @@ def test_a_fault_at_any_point(
 @pytest.mark.parametrize("doubt", ["commit", pytest.param("commit" + DONE, marks=EXHAUSTIVE)])
 @pytest.mark.parametrize("stage", mostly_broad(STAGES, "index", "route"))
 def test_a_second_fault_while_a_transaction_is_in_doubt(
-    world: MakeWorld, oracle: Oracle, stage: str, doubt: str, name: str, fault: Fault
+    make: Make, oracle: Oracle, stage: str, doubt: str, name: str, fault: Fault
 ) -> None:
     second = Strike(Point("a", stage, name), 1, fault)
     nth = 1 + crc32(f"{stage} {doubt} {name} {fault}".encode()) % 4
     first = Strike(Point("a", stage, doubt), nth, "unknown", second)
-    struck = world()
+    struck = make(World)
     struck.nemesis.arm(first)
     SCENARIOS["alone"].run(struck)
     assert struck.nemesis.struck == [first, second]

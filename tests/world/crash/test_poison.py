@@ -9,14 +9,14 @@ import pytest
 
 from lsh import Fingerprinter
 from lsh._core import Signed
-from tests.world.conftest import MakeWorld
-from tests.world.measures import Measures
-from tests.world.crash.proof import Oracle
-from tests.world.world import World
 from tests.support.breadth import mostly_broad
 from tests.support.checker import reason
 from tests.support.life import Life
 from tests.support.texts import near_copies
+from tests.world.conftest import Make
+from tests.world.crash.proof import Oracle
+from tests.world.measures import Measures
+from tests.world.world import World
 from worker.stages import Fingerprint
 
 POISON = "kills whoever reads it"
@@ -42,7 +42,7 @@ def mortal(world: World) -> list[str]:
     def born(life: Life) -> None:
         def die() -> None:
             died.append(life.name)
-            world._befall(life, "dies")
+            world.befall(life, "dies")
 
         stage = life.loops["fingerprint"].stage
         assert isinstance(stage, Fingerprint)
@@ -57,9 +57,9 @@ PLACES: Final = ((5,), (0,), (35,), (4, 6), (8, 9, 10, 11), (0, 1, 2, 3))
 
 @pytest.mark.parametrize("at", mostly_broad(PLACES, (0,), (8, 9, 10, 11)))
 def test_a_document_that_kills_its_worker_is_rejected(
-    world: MakeWorld, oracle: Oracle, at: tuple[int, ...]
+    make: Make, oracle: Oracle, at: tuple[int, ...]
 ) -> None:
-    run = world(Measures(batch=8))
+    run = make(World, Measures(batch=8))
     died = mortal(run)
     texts = [
         (ident, f"{text} {POISON} {ident}" if number in at else text)
@@ -77,9 +77,9 @@ def test_a_document_that_kills_its_worker_is_rejected(
     assert 2 * len(at) < len(died) <= 3 * len(at)
 
 
-def test_each_worker_pays_its_own_deaths(world: MakeWorld, oracle: Oracle) -> None:
+def test_each_worker_pays_its_own_deaths(make: Make, oracle: Oracle) -> None:
     """A partition that moves to another worker is read there as if nothing had happened."""
-    run = world(Measures(batch=8))
+    run = make(World, Measures(batch=8))
     died = mortal(run)
     run.start("a")
     run.feed([("d0", f"a text that {POISON}")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -13,28 +13,14 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.world.measures import Measures
-from tests.world.crash.proof import Oracle
-from tests.world.crash.reindexing import ReindexedWorld
 from tests.support.breadth import broad, mostly_broad
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, can_befall, strikes
 from tests.support.texts import excerpts, near_copies, slices
-
-MakeWorld = Callable[..., ReindexedWorld]
-
-
-@pytest.fixture
-def reindexed(directory: Path) -> Iterator[MakeWorld]:
-    """Yield a factory of worlds; takes what the class takes."""
-    with ExitStack() as stack:
-
-        def make(measures: Measures | None = None) -> ReindexedWorld:
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
-            return stack.enter_context(closing(ReindexedWorld(place, measures)))
-
-        yield make
-
+from tests.world.conftest import Make
+from tests.world.crash.proof import Oracle
+from tests.world.crash.reindexing import ReindexedWorld
+from tests.world.measures import Measures
 
 STAGES: Final = ("fingerprint", "index", "index-g1", "route")
 NAMES: Final = (
@@ -92,9 +78,9 @@ def reindex(
     ids=str,
 )
 def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
-    reindexed: MakeWorld, oracle: Oracle, rules: dict[str, Any]
+    make: Make, oracle: Oracle, rules: dict[str, Any]
 ) -> None:
-    world = reindexed()
+    world = make(ReindexedWorld)
     reindex(world, **rules)
     assert world.problems(oracle) == []
     before, after = world.misjudged_by_the_other(oracle)
@@ -103,9 +89,9 @@ def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
 
 @pytest.mark.parametrize("containment", [None, pytest.param(0.95, marks=pytest.mark.exhaustive)])
 def test_a_containment_changes_if_the_fingerprints_have_the_sizes_for_it(
-    reindexed: MakeWorld, oracle: Oracle, containment: float | None
+    make: Make, oracle: Oracle, containment: float | None
 ) -> None:
-    world = reindexed(Measures(containment=0.75))
+    world = make(ReindexedWorld, Measures(containment=0.75))
     reindex(world, texts=excerpts(60, 5), containment=containment)
     assert world.problems(oracle) == []
     before, after = world.misjudged_by_the_other(oracle)
@@ -137,7 +123,7 @@ def cases() -> Iterator[ParameterSet]:
 
 @pytest.mark.parametrize(("stage", "name", "fault"), list(cases()))
 def test_a_fault_at_any_point_of_a_reindex(
-    reindexed: MakeWorld,
+    make: Make,
     oracle: Oracle,
     trace: list[Point],
     stage: str,
@@ -147,7 +133,7 @@ def test_a_fault_at_any_point_of_a_reindex(
     drawn = [crc32(f"{stage} {name} {fault}".encode()) % 4]
     quarters: Sequence[int] = range(4) if FULL else drawn
     for strike in strikes(trace, stage, name, fault, quarters):
-        world = reindexed()
+        world = make(ReindexedWorld)
         world.nemesis.arm(strike)
         reindex(world, **RULES)
         assert world.problems(oracle) == [], strike
@@ -156,10 +142,8 @@ def test_a_fault_at_any_point_of_a_reindex(
 @pytest.mark.parametrize(
     "step", mostly_broad(range(1, OPERATOR_STEPS + 1), 1, 6, 9, OPERATOR_STEPS)
 )
-def test_the_command_is_killed_and_run_again(
-    reindexed: MakeWorld, oracle: Oracle, step: int
-) -> None:
-    world = reindexed()
+def test_the_command_is_killed_and_run_again(make: Make, oracle: Oracle, step: int) -> None:
+    world = make(ReindexedWorld)
     world.operator_dies_at = step
     reindex(world, **RULES)
     assert world.operator_died
@@ -167,8 +151,8 @@ def test_the_command_is_killed_and_run_again(
 
 
 @pytest.mark.parametrize("late", ["a", broad("b")])
-def test_a_worker_that_sees_the_plan_late(reindexed: MakeWorld, oracle: Oracle, late: str) -> None:
-    world = reindexed(Measures(partitions=3))
+def test_a_worker_that_sees_the_plan_late(make: Make, oracle: Oracle, late: str) -> None:
+    world = make(ReindexedWorld, Measures(partitions=3))
     first, second, third, fourth, last = slices(near_copies(50, 6), 10, 10, 10, 10)
     world.start("a")
     world.start("b")
@@ -194,8 +178,8 @@ def test_a_worker_that_sees_the_plan_late(reindexed: MakeWorld, oracle: Oracle, 
 
 
 @pytest.mark.broad
-def test_what_was_given_up_leaves_nothing(reindexed: MakeWorld, oracle: Oracle) -> None:
-    world = reindexed()
+def test_what_was_given_up_leaves_nothing(make: Make, oracle: Oracle) -> None:
+    world = make(ReindexedWorld)
     first, second, third, last = slices(near_copies(40, 8), 10, 10, 10)
     world.start("a")
     world.feed(first)
@@ -213,13 +197,13 @@ def test_what_was_given_up_leaves_nothing(reindexed: MakeWorld, oracle: Oracle) 
     world.complete()
     world.feed(last)
     world.finish()
-    assert list(world.auditor.hand_overs) == [2]
+    assert list(world.archive.hand_overs) == [2]
     assert world.problems(oracle) == []
 
 
 @pytest.mark.broad
-def test_a_second_reindex_follows_the_first(reindexed: MakeWorld, oracle: Oracle) -> None:
-    world = reindexed()
+def test_a_second_reindex_follows_the_first(make: Make, oracle: Oracle) -> None:
+    world = make(ReindexedWorld)
     world.start("a")
     texts = slices(near_copies(45, 9), 15, 15, 15)
     for rules in ({"shards": 4}, RULES, {"threshold": 0.9, "absorb": 0.95}):
@@ -231,5 +215,5 @@ def test_a_second_reindex_follows_the_first(reindexed: MakeWorld, oracle: Oracle
         world.complete()
         world.suffer("a", "dies, disk lost")
     world.finish()
-    assert list(world.auditor.hand_overs) == [1, 2, 3]
+    assert list(world.archive.hand_overs) == [1, 2, 3]
     assert world.problems(oracle) == []

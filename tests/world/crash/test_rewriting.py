@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, get_args
 from zlib import crc32
@@ -12,14 +12,13 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.world.measures import Measures
-from tests.world.crash.proof import Oracle
-from tests.world.crash.rewriting import RewrittenWorld
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, can_befall, strikes
 from tests.support.texts import near_copies, slices
-
-MakeWorld = Callable[..., RewrittenWorld]
+from tests.world.conftest import Make
+from tests.world.crash.proof import Oracle
+from tests.world.crash.rewriting import RewrittenWorld
+from tests.world.measures import Measures
 
 STAGES: Final = ("fingerprint", "refingerprint-g1", "fingerprint-g1", "index-g1", "route")
 NAMES: Final = (
@@ -40,18 +39,6 @@ NEW: Final[dict[str, dict[str, Any]]] = {
     "similarity": {"shingle": "word", "shingle_size": 5, "slots": 64},
     "index": {"shards": 3},
 }
-
-
-@pytest.fixture
-def rewritten(directory: Path) -> Iterator[MakeWorld]:
-    """Yield a factory of worlds; takes what the class takes."""
-    with ExitStack() as stack:
-
-        def make(measures: Measures | None = None) -> RewrittenWorld:
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
-            return stack.enter_context(closing(RewrittenWorld(place, measures)))
-
-        yield make
 
 
 def rewrite(world: RewrittenWorld) -> None:
@@ -79,10 +66,8 @@ def rewrite(world: RewrittenWorld) -> None:
     world.finish()
 
 
-def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
-    rewritten: MakeWorld, oracle: Oracle
-) -> None:
-    world = rewritten()
+def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(make: Make, oracle: Oracle) -> None:
+    world = make(RewrittenWorld)
     rewrite(world)
     assert world.problems(oracle) == []
     assert world.judged_otherwise(oracle) > 0
@@ -119,7 +104,7 @@ def _place(stage: str, name: str, fault: str) -> int:
 
 @pytest.mark.parametrize(("stage", "name", "fault"), list(cases()))
 def test_a_fault_at_any_point(
-    rewritten: MakeWorld,
+    make: Make,
     oracle: Oracle,
     trace: list[Point],
     stage: str,
@@ -130,7 +115,7 @@ def test_a_fault_at_any_point(
     if not FULL:
         quarters = [_place(stage, name, fault) // 12 % 4]
     for strike in strikes(trace, stage, name, fault, quarters):
-        world = rewritten()
+        world = make(RewrittenWorld)
         world.nemesis.arm(strike)
         rewrite(world)
         assert world.problems(oracle) == [], strike
@@ -144,10 +129,8 @@ def test_a_fault_at_any_point(
         if FULL or step % 4 == HANDED_OVER % 4
     ],
 )
-def test_the_command_is_killed_and_run_again(
-    rewritten: MakeWorld, oracle: Oracle, step: int
-) -> None:
-    world = rewritten()
+def test_the_command_is_killed_and_run_again(make: Make, oracle: Oracle, step: int) -> None:
+    world = make(RewrittenWorld)
     world.operator_dies_at = step
     rewrite(world)
     assert world.operator_died
@@ -156,9 +139,9 @@ def test_the_command_is_killed_and_run_again(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("late", ["a", "b"])
-def test_a_worker_that_sees_the_plan_late(rewritten: MakeWorld, oracle: Oracle, late: str) -> None:
+def test_a_worker_that_sees_the_plan_late(make: Make, oracle: Oracle, late: str) -> None:
     """What it owns is sealed, and begun, only once it has seen that; the others go on."""
-    world = rewritten(Measures(partitions=3))
+    world = make(RewrittenWorld, Measures(partitions=3))
     heaps = slices(near_copies(50, 6), 10, 8, 8, 8, 8)
     world.start("a")
     world.start("b")
@@ -195,9 +178,9 @@ def test_a_worker_that_sees_the_plan_late(rewritten: MakeWorld, oracle: Oracle, 
 
 
 def test_a_worker_with_the_earlier_plan_holds_what_others_have_sealed(
-    rewritten: MakeWorld, oracle: Oracle
+    make: Make, oracle: Oracle
 ) -> None:
-    world = rewritten(Measures(partitions=3))
+    world = make(RewrittenWorld, Measures(partitions=3))
     heaps = slices(near_copies(40, 4), 10, 10, 10)
     world.start("a")
     world.start("b")
@@ -235,9 +218,9 @@ def test_a_worker_with_the_earlier_plan_holds_what_others_have_sealed(
     ],
 )
 def test_what_was_deleted_is_left_out_and_nothing_else_is_lost(
-    rewritten: MakeWorld, oracle: Oracle, *, dies: bool, log: bool
+    make: Make, oracle: Oracle, *, dies: bool, log: bool
 ) -> None:
-    world = rewritten()
+    world = make(RewrittenWorld)
     heaps = slices(near_copies(60, 3), 14, 10, 10, 10, 10)
     world.start("a")
     world.start("b")
@@ -268,8 +251,8 @@ def test_what_was_deleted_is_left_out_and_nothing_else_is_lost(
 
 
 @pytest.mark.exhaustive
-def test_what_was_given_up_leaves_nothing(rewritten: MakeWorld, oracle: Oracle) -> None:
-    world = rewritten()
+def test_what_was_given_up_leaves_nothing(make: Make, oracle: Oracle) -> None:
+    world = make(RewrittenWorld)
     heaps = slices(near_copies(48, 8), 12, 12, 12)
     world.start("a")
     world.feed(next(heaps))
@@ -289,14 +272,14 @@ def test_what_was_given_up_leaves_nothing(rewritten: MakeWorld, oracle: Oracle) 
     world.complete()
     world.feed(next(heaps))
     world.finish()
-    assert list(world.auditor.hand_overs) == [2]
+    assert list(world.archive.hand_overs) == [2]
     assert world.problems(oracle) == []
 
 
 @pytest.mark.exhaustive
-def test_others_follow_on_new_fingerprints(rewritten: MakeWorld, oracle: Oracle) -> None:
+def test_others_follow_on_new_fingerprints(make: Make, oracle: Oracle) -> None:
     """A generation that shares the new log, and one that has another log."""
-    world = rewritten()
+    world = make(RewrittenWorld)
     heaps = slices(near_copies(60, 9), 15, 15, 15)
     world.start("a")
     world.feed(next(heaps))
@@ -322,5 +305,5 @@ def test_others_follow_on_new_fingerprints(rewritten: MakeWorld, oracle: Oracle)
     world.suffer("a", "dies, disk lost")
     world.feed(next(heaps))
     world.finish()
-    assert sorted(world.auditor.hand_overs) == [1, 2, 3]
+    assert sorted(world.archive.hand_overs) == [1, 2, 3]
     assert world.problems(oracle) == []

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.world.measures import Measures
+from tests.support.corpus import FULL, examples
 from tests.world.crash.proof import Oracle
 from tests.world.crash.schedules import Act, acts, measures, play
+from tests.world.measures import Measures
 from tests.world.world import World
-from tests.support.corpus import FULL, examples
 
 FEW = settings(
     max_examples=examples(6),

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple, Protocol
 
 from hypothesis import strategies as st
 
-from tests.world.measures import Keep, Measures
-from tests.world.simulation.timed import World
-from tests.world.writer import Manner
 from tests.support.texts import near_copies, pairs
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import TimedWorld
+from tests.world.writer import Manner
 from worker.topology import STAGES
 
 __all__ = ["Act", "acts", "measures", "play"]
@@ -30,7 +30,7 @@ _DATED: Final = (None, 3 * DAY, 400 * DAY, 500_000, -30, -3 * DAY, -500_000)
 class Act(Protocol):
     """Something that happens."""
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """Let it happen; to a worker that doesn't run, nothing does."""
 
 
@@ -44,7 +44,7 @@ class Write(NamedTuple):
     salt: bytes | None = None
     """What their keys begin with, if these are their ids."""
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         done = len(world.writer.written)
         texts = TEXTS if world.measures.window == "none" else PAIRS
@@ -60,7 +60,7 @@ class Stall(NamedTuple):
     worker: str
     rounds: int
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.freeze(self.worker)
         for _ in range(4):
@@ -74,7 +74,7 @@ class Work(NamedTuple):
 
     rounds: int
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.rounds(self.rounds)
 
@@ -85,11 +85,11 @@ class Hurry(NamedTuple):
     worker: str
     stages: int
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         for _ in range(20):
             if self.worker in world.lives:
-                world.step(world.lives[self.worker], STAGES[: self.stages])
+                world.work(world.lives[self.worker], STAGES[: self.stages])
 
 
 class Pass(NamedTuple):
@@ -97,7 +97,7 @@ class Pass(NamedTuple):
 
     hours: int
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.pass_hours(self.hours)
 
@@ -107,7 +107,7 @@ class Start(NamedTuple):
 
     worker: str
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.start(self.worker)
 
@@ -117,7 +117,7 @@ class Stop(NamedTuple):
 
     worker: str
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.stop(self.worker)
 
@@ -128,7 +128,7 @@ class Kill(NamedTuple):
     worker: str
     lose_disk: bool
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.kill(self.worker, lose_disk=self.lose_disk)
 
@@ -139,7 +139,7 @@ class KillCommitting(NamedTuple):
     worker: str
     stage: str
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.kill_committing(self.worker, self.stage)
 
@@ -149,7 +149,7 @@ class Freeze(NamedTuple):
 
     worker: str
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.freeze(self.worker)
 
@@ -159,12 +159,12 @@ class Wake(NamedTuple):
 
     worker: str
 
-    def do(self, world: World) -> None:
+    def do(self, world: TimedWorld) -> None:
         """See `Act`."""
         world.wake(self.worker)
 
 
-def play(world: World, schedule: list[Act]) -> None:
+def play(world: TimedWorld, schedule: list[Act]) -> None:
     """Let everything happen, in order."""
     world.start(NAMES[0])
     for act in schedule:
@@ -189,8 +189,9 @@ def measures(*, window: bool = False, dated: bool = False) -> st.SearchStrategy[
         if window and not snapshots:
             keep = replace(keep, fingerprints=5 * DAY)
         return Measures(
+            partitions=3,
             shards=shards,
-            snapshots=snapshots,
+            snapshots=5.0 if snapshots else None,
             standby=standby,
             window="2d" if window else "none",
             dated=dated,

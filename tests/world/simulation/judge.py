@@ -9,8 +9,6 @@ from typing import Final
 
 from lsh.index import NO_TIME
 from tests.oracle.clock import NaiveClock
-from tests.world.clock import HOUR
-from tests.world.simulation.timed import World
 from tests.support.checker import (
     History,
     Source,
@@ -25,6 +23,8 @@ from tests.support.checker import (
     verdicts,
 )
 from tests.support.replay import replay
+from tests.world.clock import HOUR
+from tests.world.simulation.timed import TimedWorld
 from worker.app import Application
 from worker.wire import FingerprintFrame, MatchFrame, decode
 
@@ -37,7 +37,7 @@ LAST: Final = "last"
 """Begins the ids of the documents that are written at the end."""
 
 
-def problems(world: World, directory: Path) -> list[str]:
+def problems(world: TimedWorld, directory: Path) -> list[str]:
     """Let the application come to its end, and say what is wrong with that.
 
     All workers that ever ran are started again, a document is written to every partition,
@@ -64,7 +64,7 @@ def problems(world: World, directory: Path) -> list[str]:
     return found
 
 
-def _runs_at_last(world: World) -> bool:
+def _runs_at_last(world: TimedWorld) -> bool:
     """Start all, twice, and feed them; tell whether they run, and have nothing to do."""
     for name in world.lives:
         world.wake(name)
@@ -83,7 +83,7 @@ def _runs_at_last(world: World) -> bool:
     return True
 
 
-def _up(world: World, names: list[str]) -> bool:
+def _up(world: TimedWorld, names: list[str]) -> bool:
     """Start whoever doesn't run, until all do and nobody has anything to do; or give up."""
     for _ in range(ATTEMPTS):
         for name in names:
@@ -93,7 +93,7 @@ def _up(world: World, names: list[str]) -> bool:
     return False
 
 
-def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str]:
+def _published(world: TimedWorld, directory: Path, *, complete: bool) -> Iterator[str]:
     topology, archive = world.topology, world.archive
     gone = {
         source(record): record
@@ -135,7 +135,7 @@ def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str
     yield from differences(own, {at: verdict for at, verdict in expected.items() if at in own})
 
 
-def _late(world: World) -> set[Source]:
+def _late(world: TimedWorld) -> set[Source]:
     """Return the documents that were judged when frames may have been deleted that still count.
 
     What they match may be on no disk by then, and nowhere in the log.
@@ -157,7 +157,7 @@ def _late(world: World) -> set[Source]:
     return late
 
 
-def _nows(world: World) -> dict[Source, int | None]:
+def _nows(world: TimedWorld) -> dict[Source, int | None]:
     """Return what was now when each document came."""
     allowance = world.settings.index.future_allowance_ms
     naive, nows = NaiveClock(world.settings.rules()), dict[Source, int | None]()
@@ -169,7 +169,7 @@ def _nows(world: World) -> dict[Source, int | None]:
     return nows
 
 
-def _indexes(world: World, directory: Path) -> Iterator[str]:
+def _indexes(world: TimedWorld, directory: Path) -> Iterator[str]:
     """Compare every shard with one that is rebuilt from all that its log ever held."""
     topology = world.topology
     stores = {s: store for life in world.lives.values() for s, store in life.index.stores().items()}

@@ -2,27 +2,25 @@
 
 import pytest
 
-from tests.world.conftest import Judge, MakeWorld
-from tests.world.measures import Keep, Measures
-from tests.world.simulation.timed import World
 from tests.support.checker import reason, source
 from tests.support.texts import near_copies
+from tests.world.conftest import Judge, Make
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import TimedWorld
 
 TEXTS = near_copies(24, 17)
 BEFORE_ROUTE = ("fingerprint", "index")
 SHORT_DOCUMENTS = Keep(documents=12, matches=7 * 24)
 
 
-def judge_only(one: World, name: str) -> None:
+def judge_only(one: TimedWorld, name: str) -> None:
     """Let all stages of a worker but the last work off what there is."""
     for _ in range(30):
-        one.step(one.lives[name], BEFORE_ROUTE)
+        one.work(one.lives[name], BEFORE_ROUTE)
 
 
-def test_documents_deleted_after_they_were_judged_are_rejected(
-    world: MakeWorld, judged: Judge
-) -> None:
-    one = world(Measures(keep=SHORT_DOCUMENTS))
+def test_documents_deleted_after_they_were_judged_are_rejected(make: Make, judged: Judge) -> None:
+    one = make(TimedWorld, Measures(partitions=3, keep=SHORT_DOCUMENTS))
     one.start("a")
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)
@@ -40,9 +38,9 @@ def test_documents_deleted_after_they_were_judged_are_rejected(
 
 
 def test_documents_deleted_before_they_were_read_stop_the_application(
-    world: MakeWorld, judged: Judge
+    make: Make, judged: Judge
 ) -> None:
-    one = world(Measures(keep=SHORT_DOCUMENTS))
+    one = make(TimedWorld, Measures(partitions=3, keep=SHORT_DOCUMENTS))
     one.start("a")
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)
@@ -56,9 +54,9 @@ def test_documents_deleted_before_they_were_read_stop_the_application(
 
 
 def test_answers_deleted_before_they_were_read_are_not_passed_over(
-    world: MakeWorld, judged: Judge
+    make: Make, judged: Judge
 ) -> None:
-    one = world(Measures(keep=Keep(documents=None, matches=12)))
+    one = make(TimedWorld, Measures(partitions=3, keep=Keep(documents=None, matches=12)))
     one.start("a")
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)
@@ -72,10 +70,10 @@ def test_answers_deleted_before_they_were_read_are_not_passed_over(
 
 
 def test_answers_deleted_with_their_documents_are_passed_over(
-    world: MakeWorld, judged: Judge, caplog: pytest.LogCaptureFixture
+    make: Make, judged: Judge, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing could be published for them any more. A worker that stops would stop for ever."""
-    one = world(Measures(keep=Keep(documents=12, matches=12)))
+    one = make(TimedWorld, Measures(partitions=3, keep=Keep(documents=12, matches=12)))
     one.start("a")
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)
@@ -93,8 +91,8 @@ def test_answers_deleted_with_their_documents_are_passed_over(
     assert len(said) == len({line.split(":")[0] for line in said}) == 3
 
 
-def test_answers_for_aborted_documents_may_be_deleted(world: MakeWorld, judged: Judge) -> None:
-    one = world(Measures(keep=Keep(documents=12, matches=12)))
+def test_answers_for_aborted_documents_may_be_deleted(make: Make, judged: Judge) -> None:
+    one = make(TimedWorld, Measures(partitions=3, keep=Keep(documents=12, matches=12)))
     one.start("a")
     one.writer.write(TEXTS[:12], range(3), "transaction")
     one.pass_hours(1)
@@ -109,10 +107,8 @@ def test_answers_for_aborted_documents_may_be_deleted(world: MakeWorld, judged: 
     assert judged(one) == []
 
 
-def test_a_group_whose_offsets_expired_stops_the_application(
-    world: MakeWorld, judged: Judge
-) -> None:
-    one = world(Measures(keep=Keep(documents=None, matches=None)))
+def test_a_group_whose_offsets_expired_stops_the_application(make: Make, judged: Judge) -> None:
+    one = make(TimedWorld, Measures(partitions=3, keep=Keep(documents=None, matches=None)))
     one.start("a")
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)

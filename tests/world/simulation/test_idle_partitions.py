@@ -7,12 +7,12 @@ the committed offset, though there is nothing between that anybody could have mi
 
 import pytest
 
-from tests.world.conftest import Judge, MakeWorld
-from tests.world.measures import Keep, Measures
-from tests.world.simulation.timed import World
-from tests.world.writer import Manner
 from tests.support.breadth import broad
 from tests.support.texts import near_copies
+from tests.world.conftest import Judge, Make
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import TimedWorld
+from tests.world.writer import Manner
 
 TEXTS = near_copies(24, 11)
 BUSY = (0, 1)
@@ -21,7 +21,7 @@ IDLE_MATCHES = Keep(documents=None, outputs=None)
 IDLE_DOCUMENTS = Keep(matches=None, outputs=None)
 
 
-def live(one: World, manner: Manner) -> None:
+def live(one: TimedWorld, manner: Manner) -> None:
     """Have every partition written to once, and then all but one for three days."""
     one.start("a")
     one.writer.write(TEXTS[:9], range(3), manner)
@@ -33,9 +33,9 @@ def live(one: World, manner: Manner) -> None:
 
 
 def test_a_worker_starts_when_answers_to_an_idle_partition_are_deleted(
-    world: MakeWorld, judged: Judge
+    make: Make, judged: Judge
 ) -> None:
-    one = world(Measures(keep=IDLE_MATCHES))
+    one = make(TimedWorld, Measures(partitions=3, keep=IDLE_MATCHES))
     live(one, "plain")
     idle = [(one.topology.matches(shard), 2) for shard in range(one.topology.layout.shards)]
     for place in idle:
@@ -45,8 +45,8 @@ def test_a_worker_starts_when_answers_to_an_idle_partition_are_deleted(
     assert judged(one) == []
 
 
-def test_a_worker_goes_on_when_another_joins_it(world: MakeWorld, judged: Judge) -> None:
-    one = world(Measures(keep=IDLE_MATCHES))
+def test_a_worker_goes_on_when_another_joins_it(make: Make, judged: Judge) -> None:
+    one = make(TimedWorld, Measures(partitions=3, keep=IDLE_MATCHES))
     one.start("a")
     one.start("b")
     live(one, "plain")
@@ -58,9 +58,9 @@ def test_a_worker_goes_on_when_another_joins_it(world: MakeWorld, judged: Judge)
 
 @pytest.mark.parametrize("manner", [broad("transaction"), broad("aborted first"), "overlapping"])
 def test_a_worker_starts_when_documents_of_a_transaction_are_deleted(
-    world: MakeWorld, judged: Judge, manner: Manner
+    make: Make, judged: Judge, manner: Manner
 ) -> None:
-    one = world(Measures(keep=IDLE_DOCUMENTS))
+    one = make(TimedWorld, Measures(partitions=3, keep=IDLE_DOCUMENTS))
     live(one, manner)
     idle = (one.topology.documents, 2)
     assert one.bus.start_offset(*idle) == one.bus.end_offset(*idle) > 0
@@ -69,10 +69,8 @@ def test_a_worker_starts_when_documents_of_a_transaction_are_deleted(
     assert judged(one) == []
 
 
-def test_an_application_that_is_idle_as_a_whole_starts_again(
-    world: MakeWorld, judged: Judge
-) -> None:
-    one = world(Measures())
+def test_an_application_that_is_idle_as_a_whole_starts_again(make: Make, judged: Judge) -> None:
+    one = make(TimedWorld, Measures(partitions=3))
     one.start("a")
     one.writer.write(TEXTS[:9], range(3), "transaction")
     one.pass_hours(100)

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.world.conftest import Judge, MakeWorld
-from tests.world.measures import Keep, Measures
-from tests.world.writer import Manner
 from tests.support.breadth import broad
 from tests.support.texts import near_copies
+from tests.world.conftest import Judge, Make
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import TimedWorld
+from tests.world.writer import Manner
 
 EVERYWHERE = range(3)
 FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
@@ -24,15 +25,16 @@ FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
 @pytest.mark.parametrize(
     "measures",
     [
-        broad(Measures(keep=FOR_EVER)),
+        broad(Measures(partitions=3, keep=FOR_EVER)),
         pytest.param(
-            Measures(snapshots=True, standby=True, keep=FOR_EVER), marks=pytest.mark.exhaustive
+            Measures(partitions=3, snapshots=5.0, standby=True, keep=FOR_EVER),
+            marks=pytest.mark.exhaustive,
         ),
-        Measures(snapshots=True, standby=True, overlap=True, keep=FOR_EVER),
+        Measures(partitions=3, snapshots=5.0, standby=True, overlap=True, keep=FOR_EVER),
     ],
 )
-def test_weeks_go_by(world: MakeWorld, judged: Judge, measures: Measures, manner: Manner) -> None:
-    one = world(measures)
+def test_weeks_go_by(make: Make, judged: Judge, measures: Measures, manner: Manner) -> None:
+    one = make(TimedWorld, measures)
     texts = near_copies(36, 2)
     one.start("a")
     for part in range(3):
@@ -47,8 +49,8 @@ def test_weeks_go_by(world: MakeWorld, judged: Judge, measures: Measures, manner
 
 
 @pytest.mark.broad
-def test_logs_that_are_never_idle_are_emptied(world: MakeWorld, judged: Judge) -> None:
-    one = world(Measures(snapshots=True))
+def test_logs_that_are_never_idle_are_emptied(make: Make, judged: Judge) -> None:
+    one = make(TimedWorld, Measures(partitions=3, snapshots=5.0))
     texts = near_copies(60, 5)
     one.start("a")
     one.start("b")

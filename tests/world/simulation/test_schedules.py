@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.support.corpus import FULL, examples
+from tests.world.measures import Measures
 from tests.world.simulation.acts import Act, acts, measures, play
 from tests.world.simulation.judge import problems
-from tests.world.measures import Measures
-from tests.world.simulation.timed import World
-from tests.support.corpus import FULL, examples
+from tests.world.simulation.timed import TimedWorld
 
 WORLDS = measures() | measures(window=True) | measures(window=True, dated=True)
 FEW = settings(
@@ -47,7 +47,7 @@ def test_any_of_many_schedules(directory: Path, measures: Measures, schedule: li
 def holds(directory: Path, measures: Measures, schedule: list[Act]) -> None:
     with (
         tempfile.TemporaryDirectory(dir=directory) as place,
-        closing(World(Path(place), measures)) as world,
+        closing(TimedWorld(Path(place), measures)) as world,
     ):
         play(world, schedule)
         assert problems(world, directory) == []

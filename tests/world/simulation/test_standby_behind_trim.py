@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.world.conftest import Judge, MakeWorld
-from tests.world.measures import Keep, Measures
-from tests.world.simulation.timed import World
 from tests.support.texts import near_copies
+from tests.world.conftest import Judge, Make
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import TimedWorld
 
 TEXTS = near_copies(54, 13)
 OF_A = (0, 1)
@@ -20,8 +20,8 @@ OF_A = (0, 1)
 FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
 
 
-def test_copies_are_duplicates_after_a_take_over(world: MakeWorld, judged: Judge) -> None:
-    one = world(Measures(shards=2, snapshots=True, standby=True, keep=FOR_EVER))
+def test_copies_are_duplicates_after_a_take_over(make: Make, judged: Judge) -> None:
+    one = make(TimedWorld, Measures(partitions=3, snapshots=5.0, standby=True, keep=FOR_EVER))
     for name in ("a", "b", "c"):  # The third one has no shard of its own.
         one.start(name)
     one.writer.write(TEXTS[:6], range(3))
@@ -47,7 +47,7 @@ def test_copies_are_duplicates_after_a_take_over(world: MakeWorld, judged: Judge
     assert sum(b"copy-of-" in (record.value or b"") for record in duplicates) == len(copies)
 
 
-def shipped(one: World) -> int:
+def shipped(one: TimedWorld) -> int:
     """Return the offset up to which snapshots have all shards."""
     shards = Path(one.settings.index.snapshots.url or "").glob("*/shard-*")
     names = [[path.name for path in shard.glob("snapshots/*.json")] for shard in shards]
@@ -55,9 +55,9 @@ def shipped(one: World) -> int:
 
 
 @pytest.mark.broad
-def test_a_shard_that_replays_begins_anew_from_a_snapshot(world: MakeWorld, judged: Judge) -> None:
+def test_a_shard_that_replays_begins_anew_from_a_snapshot(make: Make, judged: Judge) -> None:
     """Its worker was away for a while, and the other one has shipped more snapshots since."""
-    one = world(Measures(shards=2, snapshots=True, keep=FOR_EVER))
+    one = make(TimedWorld, Measures(partitions=3, snapshots=5.0, keep=FOR_EVER))
     one.start("b")
     one.writer.write(TEXTS[:30], range(3))
     assert one.quiet()

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.world.conftest import MakeWorld
-from tests.world.measures import Keep, Measures
-from tests.world.simulation.timed import World
-from tests.world.writer import Manner
 from tests.support.breadth import broad
 from tests.support.checker import History, check, differences, verdicts
 from tests.support.replay import replay
 from tests.support.texts import near_copies
+from tests.world.conftest import Make
+from tests.world.measures import Keep, Measures
+from tests.world.simulation.timed import TimedWorld
+from tests.world.writer import Manner
 from worker.bus import Outgoing
 
 TEXTS = near_copies(60, 8)
@@ -22,7 +22,7 @@ EVERYWHERE = range(3)
 KEEP = Keep(documents=None, matches=None, outputs=None, offsets=None, fingerprints=72)
 
 
-def problems(one: World, directory: Path) -> list[str]:
+def problems(one: TimedWorld, directory: Path) -> list[str]:
     """Return what is wrong with what was published, compared with a replay of the whole log."""
     assert one.quiet()
     topology, archive = one.topology, one.archive
@@ -37,7 +37,7 @@ def problems(one: World, directory: Path) -> list[str]:
     return [*ended, *check(history), *differences(verdicts(history), expected)]
 
 
-def emptied(one: World) -> bool:
+def emptied(one: TimedWorld) -> bool:
     """Return whether brokers have deleted all frames, with the marker behind the last one."""
     order = one.topology.order
     return one.bus.start_offset(*order) == one.bus.end_offset(*order)
@@ -54,9 +54,11 @@ def emptied(one: World) -> bool:
         ("overlapping", True),
     ],
 )
-def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standby: bool) -> None:
+def test_weeks_go_by(make: Make, tmp_path: Path, manner: Manner, *, standby: bool) -> None:
     overlap = manner == "overlapping"
-    one = world(Measures(window="2d", keep=KEEP, standby=standby, overlap=overlap))
+    one = make(
+        TimedWorld, Measures(partitions=3, window="2d", keep=KEEP, standby=standby, overlap=overlap)
+    )
     one.start("a")
     one.start("b")
     for part in range(10):
@@ -80,10 +82,12 @@ def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standb
     ],
 )
 def test_a_feed_that_stands_still_forgets_nothing(
-    world: MakeWorld, tmp_path: Path, aborted: int, *, standby: bool, overlap: bool
+    make: Make, tmp_path: Path, aborted: int, *, standby: bool, overlap: bool
 ) -> None:
     """Whatever is behind the last frame: other workers' markers, and transactions that abort."""
-    one = world(Measures(window="2d", keep=KEEP, standby=standby, overlap=overlap))
+    one = make(
+        TimedWorld, Measures(partitions=3, window="2d", keep=KEEP, standby=standby, overlap=overlap)
+    )
     one.start("a")
     one.start("b")
     for texts in (TEXTS[:-3], TEXTS[-3:]):  # The last ones are of both workers.
@@ -109,8 +113,8 @@ def test_a_feed_that_stands_still_forgets_nothing(
     assert sum(b"again-" in (record.value or b"") for record in duplicates) == len(copies)
 
 
-def test_a_shard_that_is_lost_finds_exact_copies_of_the_window(world: MakeWorld) -> None:
-    one = world(Measures(window="2d", keep=KEEP))
+def test_a_shard_that_is_lost_finds_exact_copies_of_the_window(make: Make) -> None:
+    one = make(TimedWorld, Measures(partitions=3, window="2d", keep=KEEP))
     one.start("a")
     for part in range(5):
         one.writer.write(TEXTS[12 * part : 12 * part + 12], EVERYWHERE)

@@ -1,32 +1,24 @@
-"""An application in virtual time: workers that come and go, and a log that forgets."""
+"""A world in which time passes: sessions end, and brokers delete what has expired."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, Final
 
-from tests.world.archive import Archive
+from tests.support.life import Death, Life
+from tests.support.points import Point, Strike
 from tests.world.clock import HOUR, Clock
+from tests.world.measures import Measures
 from tests.world.simulation.cluster import MemoryCluster
 from tests.world.simulation.losses import Losses
-from tests.world.measures import Measures
-from tests.world.writer import Writer
-from tests.support.killed_disk import left_by_kill, settle
-from tests.support.life import Life
+from tests.world.world import Ending, World
 from worker.admin.checks import inspect
 from worker.bus.memory import MemoryBus, Step
-from worker.bus.port import BusError
-from worker.offline.embedded import create_topics
-from worker.stages import StageError
 from worker.topology import STAGES
 
-__all__ = ["Ending", "World"]
+__all__ = ["TimedWorld"]
 
-STEP_MS: Final = 100
-"""What a step takes."""
 SESSION_MS: Final = 60_000
 """After so long without a step, a worker's seats are given up."""
 LOOK_HOURS: Final = 6
@@ -35,90 +27,62 @@ QUIET_ROUNDS: Final = 8
 MOST_ROUNDS: Final = 600
 
 
-class _Killed(BaseException):
-    """The process is gone: no product code may catch this."""
+class TimedWorld(World):
+    """A world whose records are dated by the workers' clock, and have three partitions to go to.
 
-
-class Ending(NamedTuple):
-    """How a worker came not to run: a check that refused its start, or an error."""
-
-    worker: str
-    what: str
-    excused: bool
-    """Something was lost, or it had slept past its session's end, and its view was an old one."""
-
-
-class World:
-    """One application. Everything happens in the thread that calls, one step at a time.
-
-    Attributes:
-        lives: the workers that run, by name.
-        endings: why workers ended that were not told to.
-        known: the disks of all that ever ran, or were to.
+    Nobody starts a worker that has ended. One that is started has to pass the checks of
+    ``neardup run``.
     """
+
+    STEP_MS: ClassVar = 100
 
     def __init__(self, directory: Path, measures: Measures | None = None) -> None:
         """Make topics and offsets; nobody runs yet."""
-        measures = measures or Measures()
-        self.measures = measures
-        self.settings = measures.settings(directory)
-        self.topology = self.settings.topology(measures.partitions)
-        self.clock = Clock()
-        keep = measures.keep
-        self.bus = MemoryBus(
+        super().__init__(directory, measures or Measures(partitions=3))
+        self.measures.keep.apply(self.bus, self.topology)
+        self.losses = Losses(self.bus, self.topology, self.archive)
+        self._seen: dict[str, int] = {}
+        self._committing: list[str] = []
+
+    def _calendar(self) -> Clock:
+        return self.clock
+
+    def _bus(self) -> MemoryBus:
+        hours = self.measures.keep.offsets
+        return MemoryBus(
             clock=self.clock.milliseconds,
-            offsets_retention_ms=None if keep.offsets is None else keep.offsets * HOUR,
+            offsets_retention_ms=None if hours is None else hours * HOUR,
             faults=self._on_transaction,
         )
-        create_topics(self.bus, self.topology)
-        keep.apply(self.bus, self.topology)
-        self.archive = Archive(self.bus, self.topology)
-        self.losses = Losses(self.bus, self.topology, self.archive)
-        self.writer = Writer(self.bus, self.topology, self.clock)
-        self.lives: dict[str, Life] = {}
-        self.endings: list[Ending] = []
-        self.known: dict[str, Path] = {}
-        self._seen: dict[str, int] = {}
-        self._doomed: tuple[str, str] | None = None
-        self._committing: list[str] = []
-        self._directory = directory
-        self._disks = count()
 
     # Workers.
 
-    def start(self, name: str) -> bool:
+    def start(self, name: str, disk: Path | None = None) -> bool:
         """Start a worker that doesn't run, as ``neardup run`` would: only if all checks pass."""
-        if name in self.lives:
-            return True
+        if name not in self.lives and super().start(name, disk):
+            self._seen[name] = self.clock.milliseconds()
+        return name in self.lives
+
+    def _may_start(self, name: str) -> bool:
         found = inspect(MemoryCluster(self.bus, self.settings, self.topology), self.settings)
         errors = [str(problem) for problem in found.problems if problem.severity == "error"]
-        disk = self.known.setdefault(name, self._new_disk())
         if errors:
-            self._note_ending(name, f"start refused: {errors[0]}")
-            return False
-        clock = self.clock.seconds
-        life = Life(name, self.settings, self.topology, self.bus, disk, _ignore, clock)
-        self.lives[name] = life
-        self._seen[name] = self.clock.milliseconds()
-        return True
+            self._note(name, f"start refused: {errors[0]}")
+        return not errors
 
     def stop(self, name: str) -> None:
         """Let a worker end well. Its seats stay until its session ends."""
         if name in self.lives:
-            for loop in self.lives[name].loops.values():
-                loop.finish()
-                loop.close()
-            self._bury(name)
+            life = self.lives[name]
+            with self._fate_of(life):
+                for loop in life.loops.values():
+                    loop.finish()
+                    loop.close()
+                self._bury(life)
 
     def kill(self, name: str, *, lose_disk: bool = False) -> None:
         """End a worker as SIGKILL does: what was only in memory is gone."""
-        if name in self.lives:
-            disk = self._new_disk()
-            settle(self.lives[name].opened)
-            if not lose_disk:
-                left_by_kill(self.lives[name].disk, disk)
-            self._bury(name)
-            self.known[name] = disk
+        self.suffer(name, "dies, disk lost" if lose_disk else "dies")
 
     def lose(self, name: str) -> None:
         """End a worker with its machine: nobody will start it again."""
@@ -127,7 +91,7 @@ class World:
 
     def kill_committing(self, name: str, stage: str) -> None:
         """Kill a worker the next time this stage has written all, and not committed."""
-        self._doomed = (name, stage)
+        self.nemesis.arm(Strike(Point(name, stage, "commit"), 1, "dies"))
 
     def freeze(self, name: str) -> None:
         """Let a worker take no steps; past its session's end, the others take over."""
@@ -157,9 +121,7 @@ class World:
         busy = False
         for _ in range(number):
             self._end_sessions()
-            busy = False
-            for life in list(self.lives.values()):
-                busy |= self.step(life)
+            busy = super().rounds(1)
         return busy
 
     def quiet(self) -> bool:
@@ -171,29 +133,10 @@ class World:
                 return True
         return False
 
-    def step(self, life: Life, stages: Sequence[str] = STAGES) -> bool:
-        """Give stages of a worker a step each, if it is awake; tell if there was work."""
-        busy = False
+    def work(self, life: Life, stages: Sequence[str]) -> None:
+        """Give stages of a worker a step each, if it is awake."""
         for stage in stages:
-            if life.over or life.asleep:
-                break
-            self.clock.move(STEP_MS)
-            self._seen[life.name] = self.clock.milliseconds()
-            try:
-                life.loops[stage].step(0.0)
-                busy |= life.loops[stage].busy
-            except (StageError, BusError) as error:
-                self._note_ending(life.name, f"{stage}: {error}", excused=life.stalled)
-                self._bury(life.name)
-            except _Killed:
-                self.kill(life.name)
-            self.archive.look()
-        return busy
-
-    def close(self) -> None:
-        """Let everybody go."""
-        for name in list(self.lives):
-            self._bury(name)
+            self.step(life, stage)
 
     def _end_sessions(self) -> None:
         """Give up the seats of those who have been away for too long."""
@@ -206,39 +149,33 @@ class World:
                 del self._seen[name]
                 if life is not None:
                     life.stalled = True
-                for stage in STAGES:
-                    self.bus.evict(self.topology.group(stage), name)
+                self._evict(name)
 
-    def _note_ending(self, name: str, what: str, *, excused: bool = False) -> None:
+    def _note(self, name: str, what: str, *, excused: bool = False) -> None:
         self.endings.append(Ending(name, what, excused=excused or bool(self.losses)))
 
-    def _bury(self, name: str) -> None:
-        self._seen[name] = self.clock.milliseconds()
-        life = self.lives.pop(name)
-        with suppress(_Killed):
-            life.end()
+    def _gives_up(self, life: Life, stage: str, error: Exception) -> bool:
+        self._note(life.name, f"{stage}: {error}", excused=life.stalled)
+        self._bury(life)
+        return True
+
+    def _follow(self, life: Life, death: Death) -> None:
+        self.known[life.name] = death.disk
+
+    def _bury(self, life: Life) -> None:
+        self._seen[life.name] = self.clock.milliseconds()
+        super()._bury(life)
 
     def _on_transaction(self, step: Step, group: str, instance: str) -> None:
         stage = group.rpartition(".")[2]
-        if step != "commit":
-            return
-        if self.measures.overlap and stage in STAGES:
+        if step == "commit" and self.measures.overlap and stage in STAGES:
             self._let_others_write(instance, stage)
-        if self._doomed == (instance, stage):
-            self._doomed = None
-            raise _Killed
+        super()._on_transaction(step, group, instance)
 
     def _let_others_write(self, instance: str, stage: str) -> None:
         """Give whoever isn't committing a step in this stage, while a transaction is open."""
         self._committing.append(instance)
         for name, life in list(self.lives.items()):
             if name not in self._committing:
-                self.step(life, (stage,))
+                self.step(life, stage)
         self._committing.remove(instance)
-
-    def _new_disk(self) -> Path:
-        return self._directory / f"disk-{next(self._disks)}"
-
-
-def _ignore(life: Life, stage: str, name: str) -> None:
-    """Do nothing at a life's points."""
