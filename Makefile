@@ -40,7 +40,7 @@ BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-core test-broad test-all test-rights test-faults test-soak test-pythons lint format bench \
+.PHONY: help venv demo test test-core test-slow test-faults test-soak test-pythons lint format bench \
         bench-index wheel lock compose-check pin-images clean
 
 help: ## Show this list
@@ -52,20 +52,14 @@ demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafk
 	@$(BIN)/neardup demo $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
-	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive and not broad" $(ARGS)
+	@$(BIN)/python -m pytest $(BESIDE) -m "not slow" $(ARGS)
 
 test-core: $(VENV)/.dev ## Run the tests of the core in Rust (ARGS="name")
 	@$(RUST) cargo test $(CRATE) --lib --profile quick --locked --quiet --no-default-features $(ARGS)
 
-test-broad: $(VENV)/.dev ## Run what CI runs beside `make test`: more cases, more of several workers on Kafka
-	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m broad $(ARGS)
-
-test-all: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
-	@echo "running what make test leaves out: much more, and much longer"
-	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m "(exhaustive or broad) and not rights" $(ARGS)
-
-test-rights: $(VENV)/.dev ## See that no command works without any one of the rights in docs/acls.md (five minutes)
-	@$(BIN)/python -m pytest -m rights $(ARGS)
+test-slow: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
+	@echo "running what make test leaves out: half an hour and more"
+	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m slow $(ARGS)
 
 test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")
 	@$(BIN)/python -m chaos matrix $(ARGS)

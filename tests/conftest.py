@@ -85,20 +85,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.Function) and KAFKA_FIXTURES & set(item.fixturenames):
             item.add_marker("kafka")
-        _keep_one_of_both(item)
         if item.get_closest_marker("kafka"):
             item.user_properties.append((ON_BROKER, True))
     if hasattr(config, "workerinput"):
         _sort_by_files(items)
-
-
-def _keep_one_of_both(item: pytest.Item) -> None:
-    """Let a test that is exhaustive for one parameter and broad for another be exhaustive."""
-    if not (item.get_closest_marker("broad") and item.get_closest_marker("exhaustive")):
-        return
-    if not {"broad", "exhaustive"} <= {mark.name for mark in item.own_markers}:
-        raise pytest.UsageError(f"{item.nodeid} is broad, and its file exhaustive, or vice versa")
-    item.own_markers = [mark for mark in item.own_markers if mark.name != "broad"]
 
 
 def _sort_by_files(items: list[pytest.Item]) -> None:

@@ -17,7 +17,7 @@ from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 
-pytestmark = [pytest.mark.exhaustive, pytest.mark.kafka, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow(ci=False), pytest.mark.kafka, pytest.mark.timeout(400)]
 
 DOCUMENTS = 2_500
 FEW = 1_000

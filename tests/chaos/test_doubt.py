@@ -15,7 +15,7 @@ from chaos.rule import Act, Of, Rule
 from chaos.running import Ground
 from chaos.wire import Api
 from localkafka.broker import wait_until
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer
@@ -53,12 +53,12 @@ def _own(consumer: Consumer, topic: str, offset: int) -> GroupOffsets:
 @pytest.mark.parametrize(
     ("api", "act", "of"),
     [
-        pytest.param(Api.END_TXN, "late", "request", marks=pytest.mark.exhaustive),
-        pytest.param(Api.END_TXN, "cut", "request", marks=pytest.mark.exhaustive),
-        pytest.param(Api.END_TXN, "cut", "response", marks=pytest.mark.exhaustive),
-        broad(Api.END_TXN, "drop", "response"),
-        pytest.param(Api.TXN_OFFSET_COMMIT, "late", "request", marks=pytest.mark.exhaustive),
-        pytest.param(Api.TXN_OFFSET_COMMIT, "drop", "response", marks=pytest.mark.exhaustive),
+        pytest.param(Api.END_TXN, "late", "request", marks=pytest.mark.slow(ci=False)),
+        pytest.param(Api.END_TXN, "cut", "request", marks=pytest.mark.slow(ci=False)),
+        pytest.param(Api.END_TXN, "cut", "response", marks=pytest.mark.slow(ci=False)),
+        slow(Api.END_TXN, "drop", "response"),
+        pytest.param(Api.TXN_OFFSET_COMMIT, "late", "request", marks=pytest.mark.slow(ci=False)),
+        pytest.param(Api.TXN_OFFSET_COMMIT, "drop", "response", marks=pytest.mark.slow(ci=False)),
     ],
     ids=lambda value: value.name if isinstance(value, Api) else value,
 )
@@ -91,7 +91,7 @@ def test_a_request_that_was_sent_again_leaves_a_doubt(
     producer.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.skipif(not COUNTABLE, reason="threads are counted in /proc")
 def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
     seat: tuple[KafkaOptions, Consumer, str, str],

@@ -18,7 +18,7 @@ from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.producer import transactional_id
 from worker.bus.port import Fenced, Member, OutcomeUnknown, Outgoing, TopicPartition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 
 
 def assigned(member: Member) -> bool:

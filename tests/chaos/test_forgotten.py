@@ -24,7 +24,7 @@ from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.kafka.queues import Queues
 from worker.bus.port import Member, Outgoing, TopicPartition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 
 RESIGNED: Mapping[str, Value] = {
     "metadata.recovery.strategy": "none",

@@ -10,7 +10,7 @@ from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import TopicPartition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 
 
 def test_an_answer_that_is_lost_is_asked_for_again(one_node: Ground, app_id: str) -> None:

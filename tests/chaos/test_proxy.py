@@ -8,7 +8,7 @@ from chaos.running import Ground
 from chaos.wire import Api
 from localkafka.broker import Kafka, wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 
 END_TXN = frozenset({Api.END_TXN})
 

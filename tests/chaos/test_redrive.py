@@ -12,7 +12,7 @@ from localkafka.broker import Kafka
 from tests.chaos.conftest import behind_proxies
 from tests.support.redriving import DOUBTS, Redriving, numbered
 
-pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 
 LATER_SECONDS = 6.0
 PROMPT = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}

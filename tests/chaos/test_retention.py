@@ -11,7 +11,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.collector import Collector
 from worker.bus import TopicPartition as Partition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 
 SECONDS = 2.0
 

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from chaos.rule import Rule
 from chaos.running import Ground
 from chaos.wire import Api, Header
-from tests.support.breadth import mostly_broad
+from tests.support.breadth import mostly_slow
 from tests.support.bus_seats import Seat
 from tests.support.kafka_harness import KafkaHarness
 from tests.support.markers import end_in, open_in
@@ -60,7 +60,7 @@ def roll_back(bootstrap: str, group: str) -> None:
 KEPT: Final = ("a partition of a sink", "the offsets", "the keyed record")
 
 
-@pytest.mark.parametrize("kept", mostly_broad(KEPT, "the keyed record"))
+@pytest.mark.parametrize("kept", mostly_slow(KEPT, "the keyed record"))
 def test_a_torn_transaction_is_seen_and_completed(
     one_node: Ground, harness: KafkaHarness, kept: str
 ) -> None:
@@ -112,7 +112,7 @@ def test_a_torn_transaction_is_seen_and_completed(
     assert open_in(cluster.bootstrap, TopicPartition(sink, 1)) == []
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_transaction_that_ended_everywhere_alike_is_not_torn(
     one_node: Ground, harness: KafkaHarness
 ) -> None:

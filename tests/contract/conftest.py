@@ -13,7 +13,7 @@ from worker.bus.kafka.bus import KafkaBus
 BUSES = ["memory", pytest.param("kafka", marks=pytest.mark.kafka)]
 
 # For what takes seconds on Kafka: rebalances of a real group, above all.
-MEMORY_FIRST = ["memory", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.broad])]
+MEMORY_FIRST = ["memory", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.slow])]
 
 # Short, so that the group soon goes on without a member that doesn't poll.
 SILENCE_MS = 6_000

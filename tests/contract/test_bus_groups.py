@@ -12,7 +12,7 @@ from worker.bus.port import Aborted, Fenced, Outgoing, TopicPartition
 BOTH_PROTOCOLS = [
     "memory",
     pytest.param("kafka", marks=pytest.mark.kafka),
-    pytest.param("kafka-consumer", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+    pytest.param("kafka-consumer", marks=[pytest.mark.kafka, pytest.mark.slow(ci=False)]),
 ]
 
 

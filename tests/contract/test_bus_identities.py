@@ -5,14 +5,14 @@ from contextlib import closing
 import pytest
 
 from tests.contract.conftest import BUSES
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import until
 from worker.bus.port import LogReader, Outgoing, Record, TopicPartition, TopicRecreated
 
 ALL_BUSES = [
     *BUSES,
-    pytest.param("kafka-consumer", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+    pytest.param("kafka-consumer", marks=[pytest.mark.kafka, pytest.mark.slow(ci=False)]),
 ]
 
 pytestmark = pytest.mark.parametrize("harness", ALL_BUSES, indirect=True)
@@ -187,7 +187,7 @@ def test_offsets_of_another_topic_carry_its_identity(harness: Harness) -> None:
     assert raised.value.topic == owned
 
 
-@pytest.mark.parametrize("anew", ["log", broad("owned")])
+@pytest.mark.parametrize("anew", ["log", slow("owned")])
 def test_the_topic_of_the_offsets_is_watched_as_the_others_are(harness: Harness, anew: str) -> None:
     topics = {"owned": harness.topic(), "log": harness.topic()}
     target, group = harness.topic(), harness.name("group")

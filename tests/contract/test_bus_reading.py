@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.support.breadth import mostly_broad
+from tests.support.breadth import mostly_slow
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import Seat, next_offsets, until
 from worker.bus.memory import partition_for
@@ -13,7 +13,7 @@ from worker.bus.port import OffsetOutOfRange, Outgoing, TopicPartition
 # For what takes many rebalances of a real group.
 KAFKA_LATER = [
     "memory",
-    pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+    pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.slow(ci=False)]),
 ]
 KEYS = [b"", b"21", b"foobar", "ключ".encode(), b"a-little-bit-long"]
 HEADERS = (("b", b"1"), ("a", b"\x00\xff"), ("b", None), ("b", b"1"), ("", b""))
@@ -92,7 +92,7 @@ def test_timestamps(harness: Harness) -> None:
     assert min(r.timestamp for r in harness.read_committed(stamped)) >= before
 
 
-@pytest.mark.parametrize("key", mostly_broad(KEYS, b"", "ключ".encode()))
+@pytest.mark.parametrize("key", mostly_slow(KEYS, b"", "ключ".encode()))
 def test_the_key_decides_the_partition(harness: Harness, key: bytes) -> None:
     """By murmur2, as for every Java client: an empty key is a key."""
     source, target = harness.topic(), harness.topic(5)

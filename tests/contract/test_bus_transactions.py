@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import next_offsets, until
 from worker.bus.port import Effect, Fenced, OutcomeUnknown, Outgoing, Refused, TopicPartition
@@ -69,7 +69,7 @@ def test_an_aborted_transaction_is_never_seen(harness: Harness) -> None:
     assert seat.values == values(harness, topic) == [b"before", b"after"]
 
 
-@pytest.mark.parametrize("commit", [True, broad(False)])
+@pytest.mark.parametrize("commit", [True, slow(False)])
 def test_an_open_transaction_holds_back_all_that_is_later(
     harness: Harness, *, commit: bool
 ) -> None:

@@ -28,8 +28,8 @@ WRITTEN, CUT, READ = 20, 12, 16
 @pytest.fixture(
     params=[
         "memory",
-        pytest.param("classic", marks=[pytest.mark.kafka, pytest.mark.broad]),
-        pytest.param("consumer", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+        pytest.param("classic", marks=[pytest.mark.kafka, pytest.mark.slow]),
+        pytest.param("consumer", marks=[pytest.mark.kafka, pytest.mark.slow(ci=False)]),
     ]
 )
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:

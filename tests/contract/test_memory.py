@@ -169,7 +169,7 @@ def test_a_log_is_dropped_as_far_as_all_offsets_of_it_have_passed() -> None:
     assert bus.start_offset("t", 0) == 7
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_memory_stays_flat() -> None:
     """Over a hundred thousand records, with a backlog that comes and goes."""
     bus = MemoryBus(trim_consumed=True, clock=lambda: 0)

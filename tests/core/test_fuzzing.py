@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core"
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_the_targets_hold_for_seeds_and_changes_of_them() -> None:
     """CONTRIBUTING says how to run them longer, and how to run what fails again."""

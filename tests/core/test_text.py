@@ -129,14 +129,14 @@ def test_a_sample_of_all_characters(switches: Parameters) -> None:
     assert not differences(SOME[FLIPPED.index(switches) :: 41], switches)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("switches", FLIPPED)
 def test_every_character(switches: Parameters) -> None:
     assert not differences(SOME, switches)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.timeout(1_800)
 def test_every_character_also_of_the_large_scripts() -> None:
     assert not differences(KNOWN, DEFAULT)
@@ -173,7 +173,7 @@ def test_a_sample_of_what_joins_joins_every_lead() -> None:
         assert normaliser.normalise(text) == normalise(text, DEFAULT)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("switches", [DEFAULT, Parameters(casefold=False)])
 def test_whatever_joins_joins_every_lead(switches: Parameters) -> None:
@@ -182,7 +182,7 @@ def test_whatever_joins_joins_every_lead(switches: Parameters) -> None:
         assert normaliser.normalise(text) == normalise(text, switches)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("lead", ["", "\u03b1", "\u1fbc", "E", "\u0dd9", "\u1100"])
 def test_every_two_join(lead: str) -> None:

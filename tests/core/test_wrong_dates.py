@@ -14,7 +14,7 @@ import pytest
 
 from lsh.index import NO_TIME, BucketRules, DocumentBatch
 from tests.core.dictionaries import Driven
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -98,7 +98,7 @@ def some(share: float, seed: int, wrong: Callable[[np.random.Generator], int | N
     return {place: wrong(chance) for place in range(48 * DAYS) if chance.random() < share}
 
 
-@pytest.mark.parametrize("share", [0.01, broad(0.05)])
+@pytest.mark.parametrize("share", [0.01, slow(0.05)])
 @pytest.mark.parametrize("seed", range(3))
 def test_wrong_dates_both_ways_miss_nothing(share: float, seed: int) -> None:
     years = 365 * DAY
@@ -107,7 +107,7 @@ def test_wrong_dates_both_ways_miss_nothing(share: float, seed: int) -> None:
     assert feed.missed(wrong) == []
 
 
-@pytest.mark.parametrize("share", [0.05, broad(0.3)])
+@pytest.mark.parametrize("share", [0.05, slow(0.3)])
 def test_documents_without_a_date_are_found_and_find(share: float) -> None:
     assert Feed().missed(some(share, 1, lambda _: None)) == []
 

@@ -8,11 +8,11 @@ import pytest
 
 from localkafka.broker import Kafka
 from tests.support.application import ApplicationUnderTest
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 
 Launch = Callable[..., ApplicationUnderTest]
 
-PROTOCOLS: Final = [pytest.param("classic", marks=pytest.mark.exhaustive), broad("consumer")]
+PROTOCOLS: Final = [pytest.param("classic", marks=pytest.mark.slow(ci=False)), slow("consumer")]
 """Those of groups, for a test that `.ci/run` does under one of them."""
 
 

@@ -15,7 +15,7 @@ from worker.admin import Cluster, agree
 from worker.bus import Outgoing
 from worker.settings import ConfigurationError, Settings, load
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.broad]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.slow]
 
 Sections = Mapping[str, Mapping[str, object]]
 

@@ -127,7 +127,7 @@ def test_what_cannot_be_read_ends_on_rejected(launch: Launch) -> None:
     assert [record.value for record in history.unique] == [good]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_what_is_too_large_for_the_outputs_is_rejected_nonetheless(launch: Launch) -> None:
     application = launch(settings=SETTINGS, documents_max_bytes=(1 << 20) + 122_880, partitions=1)
     application.start("alpha")
@@ -149,7 +149,7 @@ def test_what_is_too_large_for_the_outputs_is_rejected_nonetheless(launch: Launc
     prove(application)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_record_that_was_sent_compressed_is_larger_than_any_topic_takes(launch: Launch) -> None:
     application = launch(settings=SETTINGS, partitions=1)
     application.start("alpha")
@@ -169,7 +169,7 @@ def test_a_record_that_was_sent_compressed_is_larger_than_any_topic_takes(launch
     assert [record.value for record in application.audit.rejected] == [value]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_rejected_record_that_its_topic_refuses_is_published_without_its_payload(
     launch: Launch,
 ) -> None:
@@ -212,7 +212,7 @@ def test_a_rejected_record_that_its_topic_refuses_is_published_without_its_paylo
     assert application.worker("alpha").running
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the library as Linux wheels have it")
 def test_a_header_whose_name_is_no_text(launch: Launch) -> None:
     application = launch(settings=SETTINGS, partitions=1)
@@ -238,7 +238,7 @@ def test_a_header_whose_name_is_no_text(launch: Launch) -> None:
     assert len(application.audit.unique) == 1
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_headers_push_a_record_over_the_limit(launch: Launch) -> None:
     application = launch(settings=SETTINGS, partitions=1)
     application.start("alpha")
@@ -253,7 +253,7 @@ def test_headers_push_a_record_over_the_limit(launch: Launch) -> None:
     assert len(application.audit.unique) == len(application.audit.duplicate) == 1
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.parametrize(("open_", "close"), [(b"[", b"]"), (b'{"y":', b"}")])
 def test_nesting_that_one_stage_reads_and_another_cannot(
     launch: Launch, open_: bytes, close: bytes
@@ -282,7 +282,7 @@ def test_nesting_that_one_stage_reads_and_another_cannot(
     assert not [*exactly_once(history), *payloads(history), *decisions(history)]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_tombstones_go_to_both_outputs(launch: Launch) -> None:
     application = launch(partitions=2)
     application.start("alpha")
@@ -296,7 +296,7 @@ def test_tombstones_go_to_both_outputs(launch: Launch) -> None:
     assert sum(record.value is None for record in application.audit.unique) == 6
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_more_rejects_than_the_set_share_stop_the_worker(launch: Launch) -> None:
     application = launch(partitions=1)
     application.start("alpha")
@@ -321,7 +321,7 @@ def test_more_rejects_than_the_set_share_stop_the_worker(launch: Launch) -> None
     assert len(application.audit.rejected) == 300
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_time_field_that_no_document_can_be_read_by_stops_the_worker(launch: Launch) -> None:
     application = launch(partitions=1, settings={"documents": {"time_field": "at"}})
     application.start("alpha")

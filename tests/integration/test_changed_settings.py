@@ -10,7 +10,7 @@ from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from worker.bus.port import Outgoing
 
-pytestmark = [pytest.mark.broad, pytest.mark.kafka]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
 SECONDS = 60.0
 

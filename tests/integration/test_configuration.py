@@ -12,7 +12,7 @@ from tests.integration.refusal import refused
 from tests.support.application import ApplicationUnderTest
 from tests.support.worker_process import WorkerProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.broad]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.slow]
 
 
 def recreate(application: ApplicationUnderTest, topic: str, partitions: int | None) -> None:

@@ -10,7 +10,7 @@ from tests.support.checker import differences, verdicts
 from tests.support.proof import prove
 from tests.support.waves import changed, distinct, in_turns
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow(ci=False)]
 
 ORIGINALS = 6
 DECOYS = 200

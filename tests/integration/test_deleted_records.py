@@ -97,7 +97,7 @@ def test_documents_that_were_judged_and_are_gone_are_rejected(
     assert sorted(published) == sorted((one.partition, one.offset) for one in more)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_answers_deleted_unread_stop_a_start(launch: Launch) -> None:
     application = launch(partitions=1)
     application.start("alpha", arguments=JUDGES)

@@ -14,7 +14,7 @@ from tests.support.corpus import corpus
 from tests.support.proof import prove
 from tests.support.waves import changed, distinct
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow(ci=False)]
 
 COPIES = 500
 VARIANTS = 500

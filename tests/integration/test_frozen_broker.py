@@ -16,7 +16,7 @@ from tests.support.corpus import corpus
 from tests.support.proof import prove
 from tests.support.worker_process import WorkerProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow(ci=False)]
 
 SECONDS = 120.0
 SESSION = 6.0

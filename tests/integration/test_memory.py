@@ -15,7 +15,7 @@ from tests.support.proof import prove
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.timeout(600),
-    pytest.mark.exhaustive,
+    pytest.mark.slow(ci=False),
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are in /proc"),
 ]
 

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as Place
 from tests.integration.conftest import Launch
 from tests.support.proof import prove
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200), pytest.mark.broad]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200), pytest.mark.slow]
 
 LONG_MS = 120_000
 """Longer than a start waits for anybody's transaction."""

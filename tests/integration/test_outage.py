@@ -8,7 +8,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.clusters import ClusterFactory
 from tests.support.proof import prove
 
-pytestmark = [pytest.mark.broad, pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(300)]
 
 
 def test_a_worker_that_starts_before_its_broker_works_once_that_is_there(

@@ -12,7 +12,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.command_line import on_kafka
 from tests.support.corpus import corpus, scaled
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.slow(ci=False)]
 
 
 def seated(launch: Launch, protocol: str) -> ApplicationUnderTest:

@@ -11,7 +11,7 @@ from tests.support.corpus import corpus
 from tests.support.proof import prove
 from tests.support.worker_process import ROOT
 
-pytestmark = [pytest.mark.kafka, pytest.mark.broad, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
 
 POISON: Final = "kills whoever reads it"
 STATUS: Final = 137

@@ -13,7 +13,7 @@ from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.generations import Generation, Plan
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow(ci=False)]
 
 ANEW = {"similarity": {"shingle_size": 4, "fold_digits": True, "threshold": 0.7}}
 SLICE = 20

@@ -48,7 +48,7 @@ def test_shards_and_rules_change_while_documents_stream(
     )
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: Path) -> None:
     application = launch(settings={"index": {"shards": 2}})
     application.seat("alpha", "beta")
@@ -70,7 +70,7 @@ def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: 
     judged(application, tmp_path, feeder.fed, [0, 0])
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_what_was_replaced_leaves_no_thread_and_no_file_open(launch: Launch) -> None:
     application = launch(settings={"index": {"shards": 2}, "kafka": {"group_protocol": "consumer"}})
     application.seat("alpha")
@@ -99,7 +99,7 @@ def test_what_was_replaced_leaves_no_thread_and_no_file_open(launch: Launch) -> 
     wait_until(no_more, 60, f"{threads} threads and {files} open files, as two generations before")
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_deleted(
     launch: Launch, tmp_path: Path
 ) -> None:
@@ -131,7 +131,7 @@ def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_delete
     del application.workers["refused"]  # It ended as it must.
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_an_idle_application_is_reindexed_whatever_ends_its_log(launch: Launch) -> None:
     """Several markers follow the last frame if workers wrote in turns, or aborted."""
     application = launch(settings={"index": {"shards": 2}})

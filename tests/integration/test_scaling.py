@@ -11,7 +11,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import corpus, scaled
 from tests.support.proof import prove
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.broad]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.slow]
 
 
 def joins(application: ApplicationUnderTest, *names: str) -> Callable[[], None]:

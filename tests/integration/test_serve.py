@@ -41,7 +41,7 @@ def caught_up(server: Server, application: ApplicationUnderTest, path: Path) -> 
     return bool(server.ask(path)["position"] > last)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_server_tells_the_verdicts_that_workers_then_publish(
     launch: Launch, tmp_path: Path
 ) -> None:
@@ -81,7 +81,7 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
     assert application.topology.group("serve") not in names
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_server_with_other_settings_is_refused_with_the_difference(
     launch: Launch, tmp_path: Path
 ) -> None:

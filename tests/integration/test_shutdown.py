@@ -8,7 +8,7 @@ from tests.integration.conftest import Launch
 from tests.support.corpus import corpus
 from tests.support.proof import prove
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.broad]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.slow]
 
 
 def test_a_worker_whose_stages_are_late_says_so_and_ends_and_is_none_the_worse(

@@ -17,7 +17,7 @@ from worker.bus import BusError, Outgoing
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400), pytest.mark.slow(ci=False)]
 
 QUOTA: Final = 1_000_000
 """Bytes a second of each producer."""

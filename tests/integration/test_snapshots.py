@@ -17,7 +17,7 @@ from worker.admin import Cluster
 from worker.index.inspection import inspect_store
 from worker.index.store import BandStore
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.broad]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.slow]
 
 SECONDS = 60.0
 

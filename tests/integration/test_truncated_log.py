@@ -14,7 +14,7 @@ from tests.support.clusters import ClusterFactory
 from worker.bus.port import Record, TopicPartition
 from worker.wire.headers import NOT_JUDGED
 
-pytestmark = [pytest.mark.broad, pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(300)]
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away from number"
 SECONDS = 60.0

@@ -22,7 +22,7 @@ from tests.support.proof import history_of, prove
 from tests.support.worker_process import WorkerProcess
 from worker.bus.port import TopicPartition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.broad, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
 
 MIB: Final = 1 << 20
 LEAST: Final = {"worker": {"memory": "256MiB"}}

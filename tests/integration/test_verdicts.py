@@ -25,7 +25,7 @@ def test_a_replay_with_any_number_of_shards_comes_to_the_same_verdicts(launch: L
     assert len(history.duplicate) > len(documents) / 5
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_of_copies_that_arrive_at_the_same_instant_one_is_unique(launch: Launch) -> None:
     application = launch()
     application.start(*TRIO)

@@ -164,7 +164,7 @@ def rights(site: Site, command: str, app: str | None = None) -> list[Grant]:
     return minimal([one for one in wanted if not one.when])
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_succeeds_with_its_rights(site: Site, command: str) -> None:
     site.create()
@@ -172,14 +172,14 @@ def test_a_command_succeeds_with_its_rights(site: Site, command: str) -> None:
     assert COMMANDS[command](site, site.app) == 0
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_topics_are_created_with_the_rights_for_it(site: Site) -> None:
     site.allow(rights(site, "topics create"))
     assert create(site, site.app) == 0
 
 
-@pytest.mark.exhaustive
-@pytest.mark.rights
+@pytest.mark.slow(ci=False)
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_fails_without_any_one_right(site: Site, command: str) -> None:
     site.create()
@@ -196,8 +196,8 @@ def test_a_command_fails_without_any_one_right(site: Site, command: str) -> None
     assert unneeded == []
 
 
-@pytest.mark.exhaustive
-@pytest.mark.rights
+@pytest.mark.slow(ci=False)
+@pytest.mark.slow(ci=False)
 def test_topics_are_not_created_without_any_one_right(site: Site) -> None:
     unneeded = []
     for number, one in enumerate(rights(site, "topics create")):
@@ -227,7 +227,7 @@ def last_line(site: Site, tmp_path: Path, protocol: str) -> str:
     return one.current().splitlines()[-1]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_worker_names_the_right_to_a_group_that_it_lacks(
     site: Site, tmp_path: Path, protocol: str
@@ -244,7 +244,7 @@ def test_a_worker_names_the_right_to_a_group_that_it_lacks(
     assert said.startswith(f"neardup: group {group.name}: Read on group {group.name} is missing. ")
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_record_that_a_user_may_not_write_is_not_delivered(site: Site) -> None:
     site.create()
     documents = site.topology().documents
@@ -257,7 +257,7 @@ def test_a_record_that_a_user_may_not_write_is_not_delivered(site: Site) -> None
     assert line.startswith(f"neardup: not delivered: Write on topic {documents} is missing. ")
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_topic_that_a_user_may_not_describe_is_not_called_missing(site: Site) -> None:
     site.create()
     unique = site.topology().unique
@@ -269,7 +269,7 @@ def test_a_topic_that_a_user_may_not_describe_is_not_called_missing(site: Site) 
     assert f"every right to {unique} is missing" in line
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_worker_publishes_with_its_rights(site: Site, tmp_path: Path) -> None:
     site.create()
     site.allow(rights(site, "run"))
@@ -289,8 +289,8 @@ def test_a_worker_publishes_with_its_rights(site: Site, tmp_path: Path) -> None:
             one.kill()
 
 
-@pytest.mark.exhaustive
-@pytest.mark.rights
+@pytest.mark.slow(ci=False)
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize(
     ("operation", "kind", "name"),
     [
@@ -320,7 +320,7 @@ def test_a_worker_publishes_nothing_without_a_right(
     assert site.written(site.topology().unique) == 0
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_server_is_ready_with_its_rights_and_names_one_that_it_lacks(
     site: Site, tmp_path: Path
 ) -> None:
@@ -338,7 +338,7 @@ def test_a_server_is_ready_with_its_rights_and_names_one_that_it_lacks(
         assert f"Read on topic {read.name} is missing" in server.current().splitlines()[-1]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_outputs_and_lags_are_watched_with_the_rights_for_it(site: Site) -> None:
     site.create()
     site.allow(minimal(grants(site.topology(), "watch")))
@@ -355,7 +355,7 @@ def test_outputs_and_lags_are_watched_with_the_rights_for_it(site: Site) -> None
     assert "trouble" not in line
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_logs_are_compared_by_who_may_only_describe_them(site: Site, broker: SecuredKafka) -> None:
     """Another leader leads the logs than when they were read; to read them takes another right."""
     site.create()

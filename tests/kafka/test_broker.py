@@ -119,7 +119,7 @@ def test_a_second_producer_with_the_same_id_fences_the_first(kafka: Kafka, app_i
         assert values_to_end(committed) == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_config_of_a_cluster_can_be_overridden(kafka_cluster: ClusterFactory, app_id: str) -> None:
     cluster = kafka_cluster(nodes=1, config={"message.max.bytes": 2_000})
     topic = cluster.create_topic(app_id)
@@ -134,7 +134,7 @@ def test_config_of_a_cluster_can_be_overridden(kafka_cluster: ClusterFactory, ap
     assert refused == ["MSG_SIZE_TOO_LARGE"]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_node_keeps_its_data_over_kill_and_stop(
     kafka_cluster: ClusterFactory, app_id: str
 ) -> None:
@@ -150,7 +150,7 @@ def test_a_node_keeps_its_data_over_kill_and_stop(
         assert values_to_end(committed) == [b"1", b"2"]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_paused_node_answers_again_when_resumed(
     kafka_cluster: ClusterFactory, app_id: str
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_paused_node_answers_again_when_resumed(
     assert cluster.create_topic(app_id) == app_id
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_three_nodes_survive_the_loss_of_one(kafka_cluster: ClusterFactory, app_id: str) -> None:
     cluster = kafka_cluster(nodes=3)
     topic = cluster.create_topic(app_id)
@@ -177,7 +177,7 @@ def test_three_nodes_survive_the_loss_of_one(kafka_cluster: ClusterFactory, app_
         assert values_to_end(committed) == [b"without 1"]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.usefixtures("kafka_cluster")
 def test_nothing_outlives_a_test_process_that_was_killed(tmp_path: Path) -> None:
     program = (
@@ -206,7 +206,7 @@ def test_nothing_outlives_a_test_process_that_was_killed(tmp_path: Path) -> None
         Kafka(bootstrap).admin().list_topics(timeout=1)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.usefixtures("kafka_cluster")
 def test_a_node_that_cannot_start_shows_its_log() -> None:
     with (

@@ -8,7 +8,7 @@ from worker.bus.kafka import KafkaOptions
 from worker.bus.port import TopicPartition
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_many_partitions_take_longer_than_one_answer(kafka: Kafka, app_id: str) -> None:
     """Each request may take a moment only; that all partitions have leaders takes longer."""
     cluster = Cluster(KafkaOptions(kafka.bootstrap), seconds=0.3)

@@ -19,7 +19,7 @@ PER_BATCH = 10
 DAMAGED = 3
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_records_behind_a_damaged_batch_are_never_read(kafka_cluster: ClusterFactory) -> None:
     cluster = kafka_cluster(1)
     harness = KafkaHarness(cluster.bootstrap, KafkaBus(KafkaOptions(cluster.bootstrap)), "damage")

@@ -25,7 +25,7 @@ def _flip(segment: Path, text: bytes) -> None:
     segment.write_bytes(data)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_nothing_behind_damaged_records_is_handed_out(kafka_cluster: ClusterFactory) -> None:
     kafka = kafka_cluster(1)
     topic = kafka.create_topic("damaged", 2)

@@ -9,7 +9,7 @@ from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import Outgoing
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_markers_of_transactions_are_no_lag(kafka: Kafka, app_id: str) -> None:
     """A committed one, an aborted one, and records that wait; nothing is ever fetched."""
     harness = KafkaHarness(kafka.bootstrap, KafkaBus(KafkaOptions(kafka.bootstrap)), app_id)

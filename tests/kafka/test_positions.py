@@ -38,7 +38,7 @@ def numbered(topic: str, partition: int, count: int, first: int = 0) -> list[Out
     return [Outgoing(topic, partition, None, b"%d" % n) for n in range(first, first + count)]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_every_partition_that_lost_its_position_says_so(around: Around, protocol: Protocol) -> None:
     """All are refused at once, and each goes on once it is sought elsewhere."""
@@ -67,7 +67,7 @@ def test_every_partition_that_lost_its_position_says_so(around: Around, protocol
     ]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_log_that_lost_its_end_and_grew_again(
     around: Around, protocol: Protocol, monkeypatch: pytest.MonkeyPatch

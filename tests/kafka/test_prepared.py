@@ -19,7 +19,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_it_is_made_once(cache: Path) -> None:
     first = prepared(java(), cache)
     made = {path: path.stat().st_ino for path in cache.parent.rglob("kafka-*/*")}
@@ -28,7 +28,7 @@ def test_it_is_made_once(cache: Path) -> None:
     assert {path: path.stat().st_ino for path in made} == made
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_kafka_finds_a_formatted_directory_with_the_archive_in_use(
     cache: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from localkafka.broker import wait_until
 from tests.support.clusters import ClusterFactory
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_an_idle_log_begins_behind_its_last_marker(kafka_cluster: ClusterFactory) -> None:
     """One open segment, never closed: it goes when all in it has expired, with the marker."""
     config = {"log.retention.check.interval.ms": 300, "log.initial.task.delay.ms": 300}

@@ -10,7 +10,7 @@ import pytest
 
 from localkafka.broker import Kafka, wait_until
 from tests.support.bombs import CODECS, write_batch
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from worker.admin.unreadable import Attempts, Outcome, end_of
 from worker.bus import LogReader, PartitionUnreadable, TopicPartition
 from worker.bus.kafka import KafkaOptions
@@ -40,7 +40,7 @@ def _offsets(reader: LogReader, count: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("codec", [broad(codec) if codec != "zstd" else codec for codec in CODECS])
+@pytest.mark.parametrize("codec", [slow(codec) if codec != "zstd" else codec for codec in CODECS])
 def test_a_reader_of_single_batches_fetches_no_other(kafka: Kafka, app_id: str, codec: str) -> None:
     place = _topic(kafka, app_id)
     batches = [
@@ -83,7 +83,7 @@ def _nothing(reader: LogReader) -> bool:
     return False
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_end_of_a_batch_is_found_by_processes_that_die_of_it(
     kafka: Kafka, app_id: str, tmp_path: Path

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lsh import Fingerprinter, Parameters, band_keys, candidate_chance, text_keys
 from lsh.exact import jaccard
 from lsh.nearest import SetsOfTexts
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import SAMPLES
 
 MOST = 2**64 - 1
@@ -92,8 +92,8 @@ def test_keys_depend_on_the_seed_and_on_nothing_else() -> None:
 @pytest.mark.parametrize(
     "sample",
     [
-        pytest.param("onestop", marks=pytest.mark.exhaustive),
-        broad("pypa_advisories"),
+        pytest.param("onestop", marks=pytest.mark.slow(ci=False)),
+        slow("pypa_advisories"),
         "youtube_spam",
     ],
 )

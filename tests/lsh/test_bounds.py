@@ -11,7 +11,7 @@ from lsh import Fingerprinter, Parameters, normalise
 from tests.oracle import normal_form
 from tests.oracle.normal_form import JOINERS, classes, runs
 from tests.oracle.texts import MARKED, SOME, is_bounded
-from tests.support.breadth import mostly_broad
+from tests.support.breadth import mostly_slow
 from tests.support.languages import LANGUAGES
 
 COMPATIBLE = Parameters(
@@ -69,8 +69,8 @@ def test_the_forms_that_expand_furthest_are_cut() -> None:
 
 
 @pytest.mark.parametrize("pattern", HEAVY + EXPANDING)
-@pytest.mark.parametrize("times", mostly_broad([1, 10, 25, 33, 40, 100, 400], 10, 33, 400))
-@pytest.mark.parametrize("filler", mostly_broad([0, 100, 2_000], 0, 100))
+@pytest.mark.parametrize("times", mostly_slow([1, 10, 25, 33, 40, 100, 400], 10, 33, 400))
+@pytest.mark.parametrize("filler", mostly_slow([0, 100, 2_000], 0, 100))
 def test_costly_characters_are_bounded_as_by_the_definition(
     pattern: str, times: int, filler: int
 ) -> None:

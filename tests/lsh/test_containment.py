@@ -69,7 +69,7 @@ def test_estimates_are_unbiased_and_vary_no_more_than_theory(
     check(sizes, common, 400, seed=sizes[0] + common)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize(("sizes", "common"), [*LAW, ((10_000, 10_000), 6000), ((1, 1), 1)])
 def test_the_bias_is_below_two_thousandths(sizes: tuple[int, int], common: int) -> None:
     error = float(containment_error(common / sizes[0], sizes[1] / sizes[0], SLOTS))

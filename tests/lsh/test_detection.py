@@ -52,7 +52,7 @@ def test_between_two_counts_a_smooth_threshold_takes_part_of_each() -> None:
     assert float(detection(0.8, grid[102], 128, 18, 7, smooth=True)) == pytest.approx(low)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_long_signatures_are_no_problem() -> None:
     np.testing.assert_allclose(detection([0.75, 0.85], 0.8, 4096, 250, 15), [0, 1], atol=1e-6)
 

@@ -18,7 +18,7 @@ from lsh import (
     signatures,
     similarity,
 )
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.corpus import examples
 
 CHARS = Parameters()
@@ -143,12 +143,12 @@ def test_the_ascii_path_and_the_other_agree() -> None:
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [
-        broad(CHARS, LONG["ascii"]),
+        slow(CHARS, LONG["ascii"]),
         (CHARS, LONG["wide"]),
-        broad(CHARS, LONG["tiny words"]),
+        slow(CHARS, LONG["tiny words"]),
         (WORDS, LONG["ascii"]),
-        broad(WORDS, LONG["wide"]),
-        broad(WORDS, LONG["tiny words"]),
+        slow(WORDS, LONG["wide"]),
+        slow(WORDS, LONG["tiny words"]),
     ],
     ids=[f"{kind}-{text}" for kind in ("char", "word") for text in LONG],
 )

@@ -17,7 +17,7 @@ from lsh import (
     similarity,
 )
 from lsh.tuning import standard_error
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 
 TRIALS = 600
 SLOTS = 128
@@ -64,7 +64,7 @@ def test_the_estimate_from_sketches_is_unbiased(size: int, wanted: float) -> Non
     assert abs(estimates.mean() - true) <= allowed
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("wanted", [0.2, 0.5, 0.8, 0.95])
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 3000, 10_000])
 def test_the_bias_is_below_two_thousandths_at_any_length(size: int, wanted: float) -> None:
@@ -85,7 +85,7 @@ def test_the_bias_is_below_two_thousandths_at_any_length(size: int, wanted: floa
         assert estimates.var() <= error**2 * (1 + 4.5 * (2 / trials) ** 0.5)
 
 
-@pytest.mark.parametrize(("bands", "rows"), [(18, 7), broad(25, 5), broad(128, 1)])
+@pytest.mark.parametrize(("bands", "rows"), [(18, 7), slow(25, 5), slow(128, 1)])
 @pytest.mark.parametrize("size", [3, 30, 500])
 def test_bands_meet_as_often_as_the_curve_says(bands: int, rows: int, size: int) -> None:
     for wanted in (0.5, 0.7, 0.8, 0.9):

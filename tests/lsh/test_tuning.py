@@ -79,7 +79,7 @@ def test_a_higher_threshold_takes_no_more_slots() -> None:
     assert set(taken) == {128, 256}
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_bands_and_rows_of_others_get_slots_by_the_threshold_alone() -> None:
     for percent in range(20, 101):
         threshold = percent / 100

@@ -17,7 +17,7 @@ import pytest
 
 from lsh import NORMALISER_VERSION, SCHEME_VERSION, Fingerprinter, Parameters
 from tests.oracle.fingerprint import fingerprint
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 
 PINNED = json.loads(Path(__file__).with_name("vectors.json").read_text(encoding="utf-8"))
 VECTORS = PINNED["vectors"]
@@ -72,7 +72,7 @@ def test_fingerprints_are_as_pinned(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "vector",
-    [broad(one) if one["name"].startswith("long ") else one for one in VECTORS],
+    [slow(one) if one["name"].startswith("long ") else one for one in VECTORS],
     ids=NAMES,
 )
 def test_the_definition_gives_what_is_pinned(vector: dict[str, Any]) -> None:

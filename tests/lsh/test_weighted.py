@@ -63,7 +63,7 @@ def test_estimates_are_unbiased_and_vary_as_independent_slots_do(size: int) -> N
     assert spread == pytest.approx(error, rel=4.5 / (2 * count) ** 0.5)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("size", [1, 2, 5, 20, 100])
 def test_the_bias_is_below_two_thousandths(size: int) -> None:
     bias, spread, error = deviations(pairs_of_bags(10_000, size, seed=100 + size))

@@ -96,7 +96,7 @@ def compare(data: bytes) -> None:
         assert signer.sign(some) == naive.sign(some), data
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("paths", [SEEDS, FOUND], ids=["seeds", "found"])
 def test_what_was_fuzzed_has_the_oracles_fingerprints(paths: list[Path]) -> None:
@@ -104,7 +104,7 @@ def test_what_was_fuzzed_has_the_oracles_fingerprints(paths: list[Path]) -> None
         compare(path.read_bytes())
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_so_have_changes_of_it() -> None:
     random = Random(1)

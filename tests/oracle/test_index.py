@@ -22,7 +22,7 @@ from tests.oracle.feeds import (
     rules_strategy,
 )
 from tests.oracle.subjects import INDEXES
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.corpus import examples, scaled
 
 
@@ -44,7 +44,7 @@ def test_an_index_is_the_oracle(
     [
         {"window_ms": WINDOW},
         {"window_ms": WINDOW, "same_id": "ignore"},
-        broad({"same_id": "replace", "containment": 0.8, "containment_error": 0.25}),
+        slow({"same_id": "replace", "containment": 0.8, "containment_error": 0.25}),
         {"threshold": 1.1, "absorb": 1.1, "capacity": 1},
     ],
     ids=str,

@@ -1,27 +1,27 @@
-"""Which parameters of a test `make test` leaves to `make test-broad`."""
+"""Which parameters of a test `make test` leaves out."""
 
 from collections.abc import Iterable
 
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["broad", "mostly_broad", "thinned"]
+__all__ = ["mostly_slow", "slow", "thinned"]
 
 
-def broad(*values: object) -> ParameterSet:
+def slow(*values: object) -> ParameterSet:
     """Return a parameter that shows more of what another one shows already."""
-    return pytest.param(*values, marks=pytest.mark.broad)
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def mostly_broad(values: Iterable[object], *plain: object) -> list[object]:
-    """Return all values, in their order: these few as they are, the others as broad ones."""
+def mostly_slow(values: Iterable[object], *plain: object) -> list[object]:
+    """Return all values, in their order: these few as they are, the others as slow ones."""
     found = list(values)
     unknown = [one for one in plain if one not in found]
     if unknown:
         raise ValueError(f"not among the values: {unknown}")
-    return [one if one in plain else broad(one) for one in found]
+    return [one if one in plain else slow(one) for one in found]
 
 
 def thinned(values: Iterable[object], step: int = 3) -> list[object]:
-    """Return all values: the first of each so many as it is, the others as broad ones."""
-    return [broad(one) if place % step else one for place, one in enumerate(values)]
+    """Return all values: the first of each so many as it is, the others as slow ones."""
+    return [slow(one) if place % step else one for place, one in enumerate(values)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.mortal import DOCUMENTS, POISON
 from tests.support.worker_process import ROOT
 
@@ -19,8 +19,8 @@ from tests.support.worker_process import ROOT
     [
         "killed",
         "failed",
-        broad("out of memory"),
-        pytest.param("too deep", marks=pytest.mark.exhaustive),
+        slow("out of memory"),
+        pytest.param("too deep", marks=pytest.mark.slow(ci=False)),
     ],
 )
 def test_what_it_dies_of_makes_no_difference(tmp_path: Path, way: str) -> None:

@@ -51,7 +51,7 @@ Nobody else needs *Write* on `APP.documents`, `APP.unique` or `APP.duplicate`, a
 on `APP.fingerprints` is the power to stop all workers. [threats.md](threats.md) has the rest.
 
 A test on a broker with SASL, TLS and an authorizer runs each command with these rights. Its
-exhaustive part takes rights away, one by one (`tests/kafka/test_acls.py`).
+slow part takes rights away, one by one (`tests/kafka/test_acls.py`).
 
 This page is generated: `python -m worker.admin > docs/acls.md`.
 """

@@ -79,7 +79,7 @@ def test_a_handshake_that_the_broker_ends_is_waited_for() -> None:
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
-@pytest.mark.exhaustive  # confluent-kafka waits for ten seconds.
+@pytest.mark.slow(ci=False)  # confluent-kafka waits for ten seconds.
 def test_no_token_is_waited_for() -> None:
     def provide(config: str) -> tuple[str, float]:
         raise OSError(config)

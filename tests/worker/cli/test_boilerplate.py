@@ -78,7 +78,7 @@ def test_documents_are_judged_without_these_lines(folder: Path) -> None:
     assert without[8]["verdict"] == "unique"
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_state_is_used_with_its_own_list_only(folder: Path) -> None:
     judged(folder, "--state", "index", "--config", "neardup.toml")
     answered = neardup(
@@ -95,7 +95,7 @@ def test_a_state_is_used_with_its_own_list_only(folder: Path) -> None:
     assert "the settings say none" in other.stderr.decode()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_counts_comments_and_order_of_a_list_do_not_matter(folder: Path) -> None:
     judged(folder, "--state", "index", "--config", "neardup.toml")
     (folder / "lines.txt").write_text("\n".join(reversed([line.upper() for line in FRAME])))

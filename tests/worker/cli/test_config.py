@@ -79,7 +79,7 @@ def test_check_says_ok_or_one_line() -> None:
     assert "did you mean NEARDUP_SIMILARITY__THRESHOLD?" in wrong.stderr
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_check_finds_what_librdkafka_refuses_and_a_run_says_the_same(tmp_path: Path) -> None:
     options = json.dumps({"sasl.passwrd": "hush"})
     for command in (["config", "check"], ["run", "--state-dir", str(tmp_path)], ["watch"]):
@@ -91,7 +91,7 @@ def test_check_finds_what_librdkafka_refuses_and_a_run_says_the_same(tmp_path: P
         assert "hush" not in wrong.stderr
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_check_warns_of_what_it_ignores_and_of_the_public_seed() -> None:
     done = run("config", "check", NEARDUP_SERVICE_HOST="10.0.0.1")
     assert done.stdout == "ok\n"
@@ -100,7 +100,7 @@ def test_check_warns_of_what_it_ignores_and_of_the_public_seed() -> None:
     assert second.startswith("warning: similarity.seed is the default, which is public")
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_without_a_broker_there_is_one_line() -> None:
     commands = ["topics verify", "topics create", "init", "watch", "redrive", "feed -", "forget a"]
     begun = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import SAMPLES, dedupe, jsonl, neardup
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it does so again and again."
@@ -115,7 +115,7 @@ def test_ids_are_strings() -> None:
     assert dedupe(stdin=b'{"id": 17, "text": "some text"}')[0]["id"] == "17"
 
 
-@pytest.mark.parametrize("compress", [broad(gzip.compress), zstandard.compress, broad(bytes)])
+@pytest.mark.parametrize("compress", [slow(gzip.compress), zstandard.compress, slow(bytes)])
 def test_compression_is_seen_by_content(compress: object, tmp_path: Path) -> None:
     assert callable(compress)
     data = compress(THREE) + compress(THREE)  # members, frames
@@ -125,7 +125,7 @@ def test_compression_is_seen_by_content(compress: object, tmp_path: Path) -> Non
     assert dedupe("-", stdin=data) == dedupe(file)
 
 
-@pytest.mark.parametrize("suffix", [broad(""), broad(".gz"), ".zst"])
+@pytest.mark.parametrize("suffix", [slow(""), slow(".gz"), ".zst"])
 def test_output_is_compressed_by_suffix(suffix: str, tmp_path: Path) -> None:
     out = tmp_path / f"out.jsonl{suffix}"
     assert dedupe("-o", out, stdin=THREE) == []
@@ -190,7 +190,7 @@ def test_a_duplicate_names_the_earliest_of_its_matches() -> None:
     assert list(lines[3]) == ["id", "verdict", "duplicate_of", "duplicate_first"]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_shards_change_no_verdict() -> None:
     sample = SAMPLES / "pypa_advisories.jsonl.gz"
     assert dedupe(sample) == dedupe("--shards", "5", sample)
@@ -198,7 +198,7 @@ def test_shards_change_no_verdict() -> None:
 
 @pytest.mark.parametrize(
     ("sample", "unique", "duplicate"),
-    [broad("onestop", 562, 5), broad("pypa_advisories", 1992, 669), ("youtube_spam", 1688, 268)],
+    [slow("onestop", 562, 5), slow("pypa_advisories", 1992, 669), ("youtube_spam", 1688, 268)],
 )
 def test_verdicts_on_real_text_stay_the_same(sample: str, unique: int, duplicate: int) -> None:
     kinds = [v["verdict"] for v in dedupe(SAMPLES / f"{sample}.jsonl.gz")]

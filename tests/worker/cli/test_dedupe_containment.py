@@ -67,7 +67,7 @@ def test_what_is_published_for_its_containment_is_contained(
     assert all(match["similarity"] >= 0.8 or match["containment"] >= 0.9 for match in every)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_shards_change_nothing(
     documents: list[dict[str, str]], judged: list[dict[str, Any]]
 ) -> None:
@@ -93,7 +93,7 @@ def test_an_index_in_memory_says_the_same(
     assert 1.0 in again  # It is an excerpt of itself.
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_state_goes_on_with_the_containment_it_was_made_with(
     tmp_path: Path, documents: list[dict[str, str]], judged: list[dict[str, Any]]
 ) -> None:
@@ -162,7 +162,7 @@ def test_explain_says_which_of_two_must_come_later(
     assert "containment" not in plain
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_tune_says_that_it_goes_by_similarity(tmp_path: Path) -> None:
     texts = [f"One text after the other, and this is number {number}." for number in range(9)]
     (tmp_path / "docs.jsonl").write_bytes(

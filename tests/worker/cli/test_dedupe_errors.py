@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import ROOT, environment, jsonl, neardup
 
 LINES = jsonl({"id": n, "text": f"document number {n} of quite a few"} for n in range(2000))
@@ -37,26 +37,26 @@ def files(folder: Path) -> dict[str, bytes]:
     ("arguments", "says"),
     [
         (["missing"], "missing: No such file"),
-        broad(["."], ".: no file in it has a known suffix (.csv, .eml, .htm, .html, .json, .jsonl"),
+        slow(["."], ".: no file in it has a known suffix (.csv, .eml, .htm, .html, .json, .jsonl"),
         (["good", "cut.gz"], "cut.gz: the gzip data ends too early"),
         (["-", "good", "-"], "-: standard input can be read only once"),
-        broad(["cut.zst"], "cut.zst: the zstd data ends too early"),
-        broad(["cut-nameless"], "cut-nameless: the gzip data ends too early"),
-        broad(["damaged.gz"], "damaged.gz: damaged gzip data"),
+        slow(["cut.zst"], "cut.zst: the zstd data ends too early"),
+        slow(["cut-nameless"], "cut-nameless: the gzip data ends too early"),
+        slow(["damaged.gz"], "damaged.gz: damaged gzip data"),
         (["named.gz"], "named.gz: is not a gzip file"),
-        broad(["empty.gz"], "empty.gz: is not a gzip file"),
+        slow(["empty.gz"], "empty.gz: is not a gzip file"),
         (["good", "-o", "good"], "-o good is one of the inputs"),
         (["good", "--encoding", "base64"], "--encoding: got 'base64', must be an encoding"),
-        broad(["good", "--encoding", "utf-9"], "--encoding: got 'utf-9', must be an encoding"),
-        broad(["good", "-o", "nowhere/out"], "-o nowhere/out: No such file"),
+        slow(["good", "--encoding", "utf-9"], "--encoding: got 'utf-9', must be an encoding"),
+        slow(["good", "-o", "nowhere/out"], "-o nowhere/out: No such file"),
         (["good", "--threshold", "1.5"], "similarity.threshold: got 1.5"),
-        broad(["good", "--threshold", "0"], "similarity.threshold: got 0"),
-        broad(["good", "--shards", "0"], "index.shards: got 0"),
-        broad(["good", "--format", "xml"], "--format: got 'xml', must be json, text or lines"),
-        broad(["good", "--config", "missing.toml"], "missing.toml is not a file"),
+        slow(["good", "--threshold", "0"], "similarity.threshold: got 0"),
+        slow(["good", "--shards", "0"], "index.shards: got 0"),
+        slow(["good", "--format", "xml"], "--format: got 'xml', must be json, text or lines"),
+        slow(["good", "--config", "missing.toml"], "missing.toml is not a file"),
         (["good", "--config", "settings.toml"], "did you mean similarity.threshold?"),
         (["good", "--state", "."], "has other files"),
-        broad(["good", "--state", "good"], "File exists"),
+        slow(["good", "--state", "good"], "File exists"),
     ],
 )
 def test_an_error_is_one_line_and_leaves_nothing(
@@ -83,7 +83,7 @@ def test_an_error_leaves_the_earlier_output(tmp_path: Path) -> None:
     assert out.read_bytes() == b"earlier"
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), broad(signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), slow(signal.SIGTERM, 143)])
 def test_a_signal_cleans_up(number: signal.Signals, status: int, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with subprocess.Popen(
@@ -108,7 +108,7 @@ def test_a_signal_cleans_up(number: signal.Signals, status: int, tmp_path: Path)
     assert {path.name for path in (tmp_path / "state").iterdir()} == {"lock"}
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_reader_that_has_gone_is_no_error_to_speak_of(tmp_path: Path) -> None:
     file = tmp_path / "docs"
     file.write_bytes(LINES * 20)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import ROOT, dedupe, environment, jsonl, neardup
 
 LINES = jsonl({"id": n, "text": f"{n * 7919 % 10_007} is document {n}"} for n in range(10_000))
@@ -22,7 +22,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("kept", [True, broad(False)])
+@pytest.mark.parametrize("kept", [True, slow(False)])
 def test_a_full_disk_leaves_output_and_state_as_they_were(*, kept: bool, tmp_path: Path) -> None:
     out, state = tmp_path / "out", tmp_path / "state"
     out.write_bytes(b"earlier")

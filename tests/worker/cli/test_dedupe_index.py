@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lsh import Index
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import SAMPLES, dedupe, jsonl
 from tests.support.texts import near_copies
 
@@ -36,7 +36,7 @@ def without_first(verdicts: list[dict[str, object]]) -> list[dict[str, object]]:
     return [{k: v for k, v in one.items() if k != "duplicate_first"} for one in verdicts]
 
 
-@pytest.mark.parametrize("sample", [broad("onestop"), broad("pypa_advisories"), "youtube_spam"])
+@pytest.mark.parametrize("sample", [slow("onestop"), slow("pypa_advisories"), "youtube_spam"])
 def test_samples_get_the_same_answers(sample: str) -> None:
     file = SAMPLES / f"{sample}.jsonl.gz"
     with gzip.open(file, "rt", encoding="utf-8") as lines:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import dedupe, jsonl, neardup
 
 OTHER = b'{"title": "a", "body": "b"}\n'
@@ -43,7 +43,7 @@ def test_verdicts_on_standard_output_are_there_all_the_same() -> None:
     assert json.loads(done.stdout)["verdict"] == "rejected"
 
 
-@pytest.mark.parametrize(("share", "status"), [("0.49", 1), ("0.5", 0), broad("1", 0)])
+@pytest.mark.parametrize(("share", "status"), [("0.49", 1), ("0.5", 0), slow("1", 0)])
 def test_the_share_is_that_of_the_settings(share: str, status: int, tmp_path: Path) -> None:
     config = tmp_path / "neardup.toml"
     config.write_text(f"[limits]\nreject_share = {share}\n")
@@ -65,11 +65,11 @@ def test_mostly_rejected_says_which_fields_there_are() -> None:
     ("line", "says"),
     [
         (b"a text\n", "the first document is not JSON; use --format lines if"),
-        broad(
+        slow(
             b"[1]\n", "the first document is a JSON array; write one document per line: … | jq -c"
         ),
-        broad(b"1\n", "the first document is not a JSON object; use --format"),
-        broad(b"{}\n", "the first document has no fields; choose with --text-field"),
+        slow(b"1\n", "the first document is not a JSON object; use --format"),
+        slow(b"{}\n", "the first document has no fields; choose with --text-field"),
         (b'{"a\\u001b[2J": 1}\n', r"the first document has 'a\x1b[2J'; choose with"),
     ],
 )
@@ -85,10 +85,10 @@ def test_of_rejected_texts_there_is_nothing_more_to_say() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        broad(
+        slow(
             ["--text-field", "text", "--text-field", "headline"], "has a value in field 'headline'"
         ),
-        broad(["--id-field", "key"], "has a value in field 'key'"),
+        slow(["--id-field", "key"], "has a value in field 'key'"),
         (["--time-field", "at", "--id-field", "key"], "has a value in field 'key', 'at'"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import dedupe, jsonl, neardup
 
 TEXT = "The quick brown fox jumps over the lazy dog, again and again. "
@@ -24,11 +24,11 @@ def verdicts(documents: list[tuple[str, str]], *more: str | Path) -> list[list[s
     ]
 
 
-@pytest.mark.parametrize("shards", [broad("1"), "3"])
+@pytest.mark.parametrize("shards", [slow("1"), "3"])
 @pytest.mark.parametrize(
     ("rule", "first", "then"),
     [
-        broad((), [[], ["a"], []], [["a"], ["a"]]),
+        slow((), [[], ["a"], []], [["a"], ["a"]]),
         (("--same-id", "replace"), [[], ["a"], []], [["a"], []]),
         (("--same-id", "ignore"), [[], ["a"], []], [[], ["a"]]),
     ],
@@ -47,7 +47,7 @@ def test_ids_repeat_within_a_run_and_from_run_to_run(
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        broad("replace", b"same_id: it has ignore, the settings say replace"),
+        slow("replace", b"same_id: it has ignore, the settings say replace"),
         ("forget", b"index.same_id"),
     ],
 )

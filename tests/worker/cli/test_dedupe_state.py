@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import ROOT, SAMPLES, dedupe, environment, neardup
 
 LINES = gzip.decompress((SAMPLES / "pypa_advisories.jsonl.gz").read_bytes()).splitlines(
@@ -30,7 +30,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("shards", [broad("1"), "3"])
+@pytest.mark.parametrize("shards", [slow("1"), "3"])
 def test_runs_one_after_the_other_are_one_run(shards: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     cuts = [0, 700, 701, 701, len(LINES)]
@@ -48,7 +48,7 @@ def test_runs_one_after_the_other_are_one_run(shards: str, tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_killed_run_leaves_the_state_and_the_next_cleans_up(tmp_path: Path) -> None:
     state, out = tmp_path / "state", tmp_path / "out"
     dedupe("--state", state, stdin=b"".join(LINES[:1000]))
@@ -95,7 +95,7 @@ def test_an_input_error_leaves_the_state(tmp_path: Path) -> None:
     assert len(list(state.iterdir())) == 3
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_other_parameters_are_refused_by_name(tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])
@@ -131,11 +131,11 @@ def test_runs_on_one_state_have_one_window(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("--text-field", "title"), "documents.text_fields: it has text, the settings say title"),
-        broad(
+        slow(
             ("--text-field", "text", "--text-field", "title"),
             "documents.text_fields: it has text, the settings say text,title",
         ),
-        broad(("--id-field", "key"), "documents.id_field: it has id, the settings say key"),
+        slow(("--id-field", "key"), "documents.id_field: it has id, the settings say key"),
         (("--time-field", "at"), "documents.time_field: it has none, the settings say at"),
         (("--format", "lines"), "documents.format: it has json, the settings say lines"),
     ],
@@ -205,7 +205,7 @@ def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     assert content(state) == before
 
 
-@pytest.mark.parametrize("text", ["", broad("{}"), broad("[]"), '{"format": 3, "generation": "x"}'])
+@pytest.mark.parametrize("text", ["", slow("{}"), slow("[]"), '{"format": 3, "generation": "x"}'])
 def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])
@@ -216,7 +216,7 @@ def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
     assert (state / "generation-0000001").is_dir()
 
 
-@pytest.mark.parametrize("name", ["*.sst", broad("MANIFEST-*"), broad("CURRENT"), broad("*")])
+@pytest.mark.parametrize("name", ["*.sst", slow("MANIFEST-*"), slow("CURRENT"), slow("*")])
 def test_a_damaged_index_of_a_state_is_named_and_left_alone(name: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lsh import Fingerprinter, compare
-from tests.support.breadth import mostly_broad
+from tests.support.breadth import mostly_slow
 from tests.support.command_line import SAMPLES, dedupe, jsonl, neardup
 from worker.cli import evaluate_picture
 from worker.offline import offline_settings
@@ -67,7 +67,7 @@ def test_the_table_says_the_same(folder: Path) -> None:
     assert "none, or below 0.7" in text
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_real_comments_are_judged_as_dedupe_does_and_compared_as_explain_does(
     folder: Path,
 ) -> None:
@@ -159,7 +159,7 @@ def test_a_picture_without_matplotlib_says_what_to_install(
     assert b"--picture needs matplotlib: pip install 'neardup[plots]'" in done.stderr
 
 
-@pytest.mark.parametrize("threshold", mostly_broad([0.12, 0.5, 0.63, 0.8, 0.97, 1.0], 0.12, 0.8))
+@pytest.mark.parametrize("threshold", mostly_slow([0.12, 0.5, 0.63, 0.8, 0.97, 1.0], 0.12, 0.8))
 def test_bands_hold_each_document_once_and_one_begins_at_the_threshold(
     folder: Path, threshold: float
 ) -> None:

@@ -13,7 +13,7 @@ Headers = list[tuple[str, str | bytes | None]]
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_duplicate_and_its_match_are_looked_up(kafka: Kafka, app_id: str) -> None:
     def run(line: str) -> subprocess.CompletedProcess[str]:
         return on_kafka(*line.split(), "--bootstrap", kafka.bootstrap, "--app", app_id)

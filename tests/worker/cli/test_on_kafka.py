@@ -95,7 +95,7 @@ def test_create_makes_everything_verify_finds_it_in_order(
     assert "9 of 9 set" in shown
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_documents_that_exist_decide_the_partition_count(
     run: Run, kafka: Kafka, settings: Settings, app_id: str
 ) -> None:
@@ -122,7 +122,7 @@ def test_documents_that_exist_decide_the_partition_count(
     assert found[f"{app_id}.route"] == {places[0]: 0, places[1]: 3}
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_three_brokers_get_three_copies(kafka_cluster: ClusterFactory, app_id: str) -> None:
     cluster = kafka_cluster(3)
     settings = load(overrides={"kafka.bootstrap": cluster.bootstrap, "app": app_id})
@@ -136,7 +136,7 @@ def test_three_brokers_get_three_copies(kafka_cluster: ClusterFactory, app_id: s
     assert verify(settings) == (4, [])
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_offsets_of_a_group_at_work_are_not_touched(
     run: Run, settings: Settings, app_id: str
 ) -> None:
@@ -172,7 +172,7 @@ def test_feed_publishes_lines_with_their_keys(
     assert "there is no topic" in run(f"feed {plain} --topic {app_id}.nowhere", status=2).stderr
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_feed_publishes_rows_as_json_and_names_those_it_cannot_read(
     run: Run, kafka: Kafka, app_id: str, tmp_path: Path
 ) -> None:
@@ -216,7 +216,7 @@ def test_feed_publishes_files_and_mails_under_their_ids(
     assert "; 0 documents delivered to" in said
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_forget_sends_tombstones_where_feed_sends_the_documents(
     run: Run, kafka: Kafka, app_id: str, tmp_path: Path
 ) -> None:
@@ -270,7 +270,7 @@ def test_redrive_sends_each_rejected_record_once(run: Run, kafka: Kafka, app_id:
         assert record.timestamp()[1] == BEGUN_MS + int(record.value() or b"")
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_watch_writes_lines_to_a_pipe(run: Run, kafka: Kafka, app_id: str) -> None:
     run("topics create --partitions 1")
     process = subprocess.Popen(

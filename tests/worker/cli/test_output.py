@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.command_line import ROOT, environment
 from worker.cli.errors import CommandError
 from worker.cli.output import Output
@@ -104,7 +104,7 @@ def test_devices_are_written_to() -> None:
     write(Path("/dev/null"))
 
 
-@pytest.mark.parametrize("out", ["-", broad("/dev/stdout"), broad("/dev/fd/1")])
+@pytest.mark.parametrize("out", ["-", slow("/dev/stdout"), slow("/dev/fd/1")])
 def test_standard_output_by_its_names(out: str) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "worker.cli", "dedupe", "-o", out],

@@ -53,7 +53,7 @@ def once(values: list[bytes]) -> Counter[bytes]:
     return Counter(dict.fromkeys(values, 1))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_progress_outlives_the_offsets_of_a_group(
     kafka_cluster: ClusterFactory, make: Make
 ) -> None:
@@ -80,7 +80,7 @@ def test_progress_outlives_the_offsets_of_a_group(
     assert app.sent() == once(values)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_document_that_only_compression_makes_small_goes_through(app: Redriving) -> None:
     values = [b"a" * 3_000_000, b"b" * 5_000_000, b"c"]
     app.reject(values, compression="zstd")
@@ -88,7 +88,7 @@ def test_a_document_that_only_compression_makes_small_goes_through(app: Redrivin
     assert app.sent() == once(values)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_document_that_the_topic_refuses_is_named_and_left(app: Redriving) -> None:
     small, large = numbered(40), os.urandom(2_000_000)
     app.reject([*small[:20], large, *small[20:]])
@@ -119,7 +119,7 @@ def test_a_document_that_the_topic_refuses_is_named_and_left(app: Redriving) -> 
     assert app.sent().total() == 42
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_documents_that_killed_workers_only_go_by_name(app: Redriving) -> None:
     values = numbered(2)
     app.reject(values, "poison")
@@ -131,7 +131,7 @@ def test_documents_that_killed_workers_only_go_by_name(app: Redriving) -> None:
     assert app.sent() == once(values)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_refused_documents_do_not_use_up_the_limit(app: Redriving) -> None:
     small = numbered(4)
     app.reject([os.urandom(2_000_000), os.urandom(2_000_000), *small])
@@ -140,7 +140,7 @@ def test_refused_documents_do_not_use_up_the_limit(app: Redriving) -> None:
     assert app.sent() == once(small)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_headers_that_anybody_may_have_written_stop_nothing(app: Redriving) -> None:
     values = numbered(6)
     wrong = [b"9" * 5_000, b"no number", b"\xff", b"-1", b"", b"7" * 19]
@@ -153,7 +153,7 @@ def test_headers_that_anybody_may_have_written_stop_nothing(app: Redriving) -> N
     assert app.sent() == once([value + b"neardup-redriven" for value in values])
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_headers_that_cannot_be_read_leave_the_document_where_it_is(app: Redriving) -> None:
     values = numbered(2)
     app.reject(values[:1])
@@ -165,7 +165,7 @@ def test_headers_that_cannot_be_read_leave_the_document_where_it_is(app: Redrivi
     assert app.sent() == once(values)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_rejected_topic_that_was_made_anew_starts_over(app: Redriving) -> None:
     first, second = numbered(10), numbered(4)
     app.reject(first)
@@ -183,7 +183,7 @@ def test_a_rejected_topic_that_was_made_anew_starts_over(app: Redriving) -> None
     assert app.sent() == once([*first, *second])
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_what_earlier_versions_left_in_a_group_is_taken_over(app: Redriving) -> None:
     values, others = numbered(10), numbered(4)
     app.reject(values)
@@ -205,7 +205,7 @@ def test_what_earlier_versions_left_in_a_group_is_taken_over(app: Redriving) -> 
     assert app.sent() == once([values[6], values[8], others[2]])
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_the_topic_is_made_where_it_is_missing(app: Redriving) -> None:
     cluster, name = Cluster(app.settings.kafka_options()), f"{app.app}.redrive"
     [missing] = [p for p in inspect(cluster, app.settings).problems if p.subject == name]
@@ -218,7 +218,7 @@ def test_the_topic_is_made_where_it_is_missing(app: Redriving) -> None:
     assert not [p for p in inspect(cluster, app.settings).problems if p.subject == name]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_topic_that_forgets_is_refused(app: Redriving) -> None:
     app.kafka.create_topic(f"{app.app}.redrive", 1, {"cleanup.policy": "delete"})
     app.reject(numbered(2))
@@ -226,7 +226,7 @@ def test_a_topic_that_forgets_is_refused(app: Redriving) -> None:
     assert not app.sent()
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_line_of_somebody_else_stops_before_anything_is_sent(app: Redriving) -> None:
     app.run()
     producer = Producer({"bootstrap.servers": app.kafka.bootstrap})
@@ -242,7 +242,7 @@ def test_a_line_of_somebody_else_stops_before_anything_is_sent(app: Redriving) -
     assert app.run().startswith("2 sent again")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_records_deleted_before_they_were_sent_are_told(app: Redriving) -> None:
     app.reject(numbered(10))
     app.run("--limit 2")
@@ -255,7 +255,7 @@ def test_records_deleted_before_they_were_sent_are_told(app: Redriving) -> None:
     assert "lost" not in app.run(status=1)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_killed_run_is_gone_on_with(app: Redriving) -> None:
     values = numbered(MANY)
     app.reject(values)
@@ -269,7 +269,7 @@ def test_a_killed_run_is_gone_on_with(app: Redriving) -> None:
     assert app.sent() == once(values)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_frozen_run_that_wakes_up_sends_nothing(app: Redriving) -> None:
     values = numbered(MANY)
     app.reject(values)
@@ -286,7 +286,7 @@ def test_a_frozen_run_that_wakes_up_sends_nothing(app: Redriving) -> None:
     assert app.sent() == once(values)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_who_began_before_another_can_write_nothing(app: Redriving) -> None:
     app.run()
     options, documents = app.settings.kafka_options(), app.topic("documents")
@@ -304,7 +304,7 @@ def test_who_began_before_another_can_write_nothing(app: Redriving) -> None:
     assert app.sent() == once([b"before", b"after"])
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_of_two_at_once_one_ends(app: Redriving) -> None:
     values = numbered(MANY)
     app.reject(values)
@@ -323,7 +323,7 @@ def test_of_two_at_once_one_ends(app: Redriving) -> None:
     assert app.sent() == once(values)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_broker_that_dies_loses_and_doubles_nothing(
     kafka_cluster: ClusterFactory, make: Make
 ) -> None:

@@ -19,7 +19,7 @@ def tuned(*arguments: str | Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_it_expects_what_evaluate_measures() -> None:
     outlooks = {each["threshold"]: each for each in tuned(COMMENTS)["outlooks"]}
     assert list(outlooks) == [0.5, 0.6, 0.7, 0.8, 0.9]
@@ -38,7 +38,7 @@ def test_it_expects_what_evaluate_measures() -> None:
         assert expected["compared_expected"] == pytest.approx(compared, rel=0.25)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_comparisons_are_counted_with_the_seed_and_the_absorb_rule_that_are_set(
     tmp_path: Path,
 ) -> None:
@@ -60,7 +60,7 @@ def test_comparisons_are_counted_with_the_seed_and_the_absorb_rule_that_are_set(
     assert own["compared"] != other["compared"]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_choices_of_bands_and_rows_stand_side_by_side() -> None:
     given = ("--sample", "500", "--threshold", "0.75", "--compare", "18x7, 9×13")  # noqa: RUF001
     outlooks = tuned(COMMENTS, *given)["outlooks"]
@@ -92,7 +92,7 @@ def test_a_curve_is_a_line_of_blocks_that_rises_to_full(tmp_path: Path) -> None:
     assert drawn.endswith("█")
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_labelled_pairs_say_which_threshold_tells_them_apart(tmp_path: Path) -> None:
     story = [
         f"Story {number} has {number * 7919} words of its own, and no more." for number in range(40)
@@ -140,7 +140,7 @@ def test_choices_that_cannot_be_are_refused(choice: str, said: str) -> None:
     assert (done.returncode, done.stderr.decode()) == (2, f"neardup: --compare: {said}\n")
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_picture_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     done = neardup("tune", COMMENTS, "--sample", "300", "--picture", tmp_path / "curves.png")

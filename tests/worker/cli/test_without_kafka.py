@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad, mostly_broad
+from tests.support.breadth import mostly_slow, slow
 from tests.support.command_line import ROOT, environment, jsonl
 
 RUN = """
@@ -63,14 +63,14 @@ def run(program: str, *arguments: str, cwd: Path = ROOT) -> subprocess.Completed
 @pytest.mark.parametrize(
     ("command", "status"),
     [
-        broad("--help", 0),
+        slow("--help", 0),
         ("dedupe docs.jsonl", 0),
-        broad("dedupe missing.jsonl", 2),
-        broad("config show", 0),
-        broad("evaluate docs.jsonl", 0),
-        broad("tune docs.jsonl", 1),
+        slow("dedupe missing.jsonl", 2),
+        slow("config show", 0),
+        slow("evaluate docs.jsonl", 0),
+        slow("tune docs.jsonl", 1),
         ("index stats", 2),
-        broad("explain docs.jsonl docs.jsonl", 0),
+        slow("explain docs.jsonl docs.jsonl", 0),
         ("index snapshots --url snapshots", 0),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_command_without_kafka_does_without_its_client(
     assert done.returncode == status, done.stderr
 
 
-@pytest.mark.parametrize("command", mostly_broad(SHOWN, "--help", "run --help"))
+@pytest.mark.parametrize("command", mostly_slow(SHOWN, "--help", "run --help"))
 def test_what_only_tells_of_commands_loads_none(command: str) -> None:
     done = run(SHOW, *command.split())
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsh.index import BucketRules, DocumentBatch, Match, SameId
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.corpus import examples, scaled
 from tests.worker.index.decisions import (
     CONTAINING,
@@ -153,7 +153,7 @@ def test_with_a_window_shards_are_lists_of_dated_entries(
 
 
 @pytest.mark.parametrize("seed", range(scaled(1, 5)))
-@pytest.mark.parametrize("crowded", [broad(False), True])
+@pytest.mark.parametrize("crowded", [slow(False), True])
 def test_over_many_windows_nothing_is_kept_or_lost(
     tmp_path: Path, seed: int, *, crowded: bool
 ) -> None:
@@ -175,8 +175,8 @@ def test_over_many_windows_nothing_is_kept_or_lost(
 
 
 @pytest.mark.parametrize("seed", range(scaled(1, 5)))
-@pytest.mark.parametrize("crowded", [broad(False), True])
-@pytest.mark.parametrize("window", [broad(None), WINDOW])
+@pytest.mark.parametrize("crowded", [slow(False), True])
+@pytest.mark.parametrize("window", [slow(None), WINDOW])
 def test_what_is_forgotten_matches_nothing(
     tmp_path: Path, seed: int, window: int | None, *, crowded: bool
 ) -> None:
@@ -190,8 +190,8 @@ def test_what_is_forgotten_matches_nothing(
     assert (findings.faults, findings.more_faults) == ([], 0)
 
 
-@pytest.mark.parametrize("same_id", ["replace", broad("ignore")])
-@pytest.mark.parametrize("window", [broad(None), WINDOW])
+@pytest.mark.parametrize("same_id", ["replace", slow("ignore")])
+@pytest.mark.parametrize("window", [slow(None), WINDOW])
 def test_shards_with_ids_that_come_again_are_lists(
     paths: Iterator[Path], same_id: SameId, window: int | None
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rocksdict import Options, Rdict
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_everything
 from worker.index.errors import StoreDamaged
@@ -102,16 +102,16 @@ def another_shard(manifest: dict[str, Any], _place: Path) -> None:
 @pytest.mark.parametrize(
     "forge",
     [
-        broad(of_another_mode),
-        broad(deep),
-        broad(without_its_list_of_tables),
+        slow(of_another_mode),
+        slow(deep),
+        slow(without_its_list_of_tables),
         without_a_table,
-        broad(pointing_elsewhere),
+        slow(pointing_elsewhere),
         empty,
-        broad(another_index),
+        slow(another_index),
         a_header_of_another_kind,
-        broad(progress_of_another_length),
-        broad(another_shard),
+        slow(progress_of_another_length),
+        slow(another_shard),
     ],
 )
 def test_every_defect_of_a_snapshot_leads_to_an_older_one(

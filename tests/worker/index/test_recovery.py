@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, TEXTS, SnapshotRun, lose_everything, lose_one
 from worker.stages import StageError
@@ -34,15 +34,15 @@ def cut_a_table(run: SnapshotRun) -> None:
     ("trimmed", "lose"),
     [
         (True, lose_everything),
-        broad(True, lose_one),
-        broad(True, lose_the_header),
+        slow(True, lose_one),
+        slow(True, lose_the_header),
         (True, flip_bits),
-        broad(True, cut_a_table),
-        broad(False, lose_everything),
+        slow(True, cut_a_table),
+        slow(False, lose_everything),
         (False, lose_one),
-        broad(False, lose_the_header),
-        broad(False, flip_bits),
-        broad(False, cut_a_table),
+        slow(False, lose_the_header),
+        slow(False, flip_bits),
+        slow(False, cut_a_table),
     ],
 )
 def test_a_lost_store_comes_back_from_its_snapshot(

@@ -152,7 +152,7 @@ def test_the_space_of_a_run_is_free_as_soon_as_it_is_dropped(tmp_path: Path) -> 
     store.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_checkpoint_has_no_tables_that_are_not_needed(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
     while tiers(store) != {"0", "1", "2"}:
@@ -165,7 +165,7 @@ def test_a_checkpoint_has_no_tables_that_are_not_needed(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_table_with_a_flipped_bit_is_named(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
     filled(store, 20)
@@ -211,7 +211,7 @@ def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path, writes: int) -> N
     store.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_live_store_is_read_while_its_runs_change(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
     for _ in range(30):

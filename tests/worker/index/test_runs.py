@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lsh.index import DocumentBatch
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.filling import RULES, fill, random_documents
 from tests.support.killed_disk import left_by_kill
 from worker.index.errors import StoreDamaged
@@ -55,7 +55,7 @@ def test_runs_are_merged_so_that_there_are_never_many(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("killed", [False, broad(True)])
+@pytest.mark.parametrize("killed", [False, slow(True)])
 def test_merging_goes_on_where_a_store_was_closed_or_killed(
     tmp_path: Path, *, killed: bool
 ) -> None:
@@ -126,7 +126,7 @@ class Readers:
         return self._store.reader().query(documents, RULES)
 
 
-@pytest.mark.parametrize("era", [None, 106 * WRITE, broad(108 * WRITE)])
+@pytest.mark.parametrize("era", [None, 106 * WRITE, slow(108 * WRITE)])
 def test_readers_see_nothing_of_a_write_before_they_wait(tmp_path: Path, era: int | None) -> None:
     """Also when an era ends: during a merge; or with the write that closes a full run.
 

@@ -154,7 +154,7 @@ def test_a_warm_shard_is_taken_over_without_replay(tmp_path: Path, expected: Ver
     site.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_without_a_standby_it_is_replayed(tmp_path: Path, expected: Verdicts) -> None:
     site = Site(tmp_path)
     first, second = site.start("a"), site.start("b")
@@ -166,7 +166,7 @@ def test_without_a_standby_it_is_replayed(tmp_path: Path, expected: Verdicts) ->
     site.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     tmp_path: Path, expected: Verdicts
 ) -> None:
@@ -190,7 +190,7 @@ def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     site.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_warm_shard_outlasts_a_log_that_was_emptied(
     tmp_path: Path, expected: Verdicts, *, restarted: bool
@@ -232,7 +232,7 @@ class Lossy(SharedReader):
         return [record for record in records if (record.partition, record.offset) not in self.lost]
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_what_a_standby_did_not_get_is_missing_nowhere(
     tmp_path: Path, expected: Verdicts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.corpus import scaled
 from tests.worker.index.decisions import RULES, WINDOW, batch, drawn_documents, with_forgotten
 from worker.index.contents import Key
@@ -40,7 +40,7 @@ def classes(buckets: Mapping[Key, list[int]]) -> Counter[int]:
 
 
 @pytest.mark.parametrize("seed", range(scaled(1, 3)))
-@pytest.mark.parametrize("window", [broad(None), WINDOW])
+@pytest.mark.parametrize("window", [slow(None), WINDOW])
 def test_they_are_those_of_all_buckets(tmp_path: Path, window: int | None, seed: int) -> None:
     filled(tmp_path / "s", window, seed)
     found = store_statistics(tmp_path / "s", largest=1_000)
@@ -69,7 +69,7 @@ def test_they_are_those_of_all_buckets(tmp_path: Path, window: int | None, seed:
         assert one.id == (newest.id.decode() if newest else None)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_the_largest_come_first_and_are_few(tmp_path: Path) -> None:
     filled(tmp_path / "s", None, 1)
     found = store_statistics(tmp_path / "s", largest=5).largest
@@ -88,7 +88,7 @@ def test_an_empty_store(tmp_path: Path) -> None:
     assert found.bytes_a_document == 0
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_grown_bucket_without_a_cell_is_damage(tmp_path: Path) -> None:
     filled(tmp_path / "s", None, 1)
     store = BandStore(tmp_path / "s", {"test": 1}, options=StoreOptions(run_documents=3))

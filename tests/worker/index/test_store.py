@@ -292,7 +292,7 @@ class Ticking(threading.Thread):
 
 
 @pytest.mark.parametrize(
-    "way", ["memtables", pytest.param("level 0", marks=pytest.mark.exhaustive)]
+    "way", ["memtables", pytest.param("level 0", marks=pytest.mark.slow(ci=False))]
 )
 def test_a_write_that_has_to_wait_holds_up_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str

@@ -33,7 +33,7 @@ def test_an_empty_store_reaches_nowhere(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_without_a_window_a_store_reaches_back_to_its_first_document(tmp_path: Path) -> None:
     store = fed(tmp_path / "s", 400, None)
     assert (store.oldest_seconds(), store.expired_eras()) == (399, 0)

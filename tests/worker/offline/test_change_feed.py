@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.embedded import Run
 from worker.bus.port import Outgoing, Record
 from worker.stages import StageError
@@ -87,7 +87,7 @@ def test_a_field_that_no_document_has_stops_it_however_many_deletes_there_are(
         run.finish()
 
 
-@pytest.mark.parametrize("shards", [1, broad(5)])
+@pytest.mark.parametrize("shards", [1, slow(5)])
 @pytest.mark.parametrize("batch", [2, 4_000])
 @pytest.mark.parametrize("how", [None, "restart", "crash"])
 def test_a_delete_is_forgotten_and_passed_on_where_it_is(

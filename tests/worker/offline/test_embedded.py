@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from tests.support.breadth import broad, mostly_broad
+from tests.support.breadth import mostly_slow, slow
 from tests.support.checker import History, reason
 from tests.support.embedded import Run, Texts, Verdicts, by_id, first_matches
 from tests.support.texts import near_copies
@@ -43,8 +43,10 @@ def expected_firsts(history: History) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("shards", mostly_broad([1, 2, 4, 18], 1, 2, 18))
-@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.exhaustive), 7, broad(4_000)])
+@pytest.mark.parametrize("shards", mostly_slow([1, 2, 4, 18], 1, 2, 18))
+@pytest.mark.parametrize(
+    "batch", [pytest.param(1, marks=pytest.mark.slow(ci=False)), 7, slow(4_000)]
+)
 def test_verdicts_do_not_depend_on_shards_or_batches(
     tmp_path: Path,
     texts: Texts,
@@ -60,7 +62,9 @@ def test_verdicts_do_not_depend_on_shards_or_batches(
     assert first_matches(history) == expected_firsts
 
 
-@pytest.mark.parametrize("partitions", [broad(1), pytest.param(2, marks=pytest.mark.exhaustive), 5])
+@pytest.mark.parametrize(
+    "partitions", [slow(1), pytest.param(2, marks=pytest.mark.slow(ci=False)), 5]
+)
 def test_verdicts_do_not_depend_on_partitions(
     tmp_path: Path,
     texts: Texts,
@@ -75,7 +79,7 @@ def test_verdicts_do_not_depend_on_partitions(
     assert first_matches(history) == expected_firsts
 
 
-@pytest.mark.parametrize("seed", mostly_broad(range(5), 0, 3))
+@pytest.mark.parametrize("seed", mostly_slow(range(5), 0, 3))
 def test_in_any_order_of_arrival_one_of_equal_texts_is_unique(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     groups = [text for _, text in near_copies(12, seed) if len(text) > 60]
@@ -101,7 +105,7 @@ def test_tombstones_are_passed_on_to_both_outputs(tmp_path: Path, texts: Texts) 
 
 @pytest.mark.parametrize(
     ("batch", "how"),
-    [broad(3, "restart"), (3, "crash"), (4_000, "restart"), broad(4_000, "crash")],
+    [slow(3, "restart"), (3, "crash"), (4_000, "restart"), slow(4_000, "crash")],
 )
 def test_a_worker_that_comes_back_goes_on_with_its_state(
     tmp_path: Path, texts: Texts, expected: Verdicts, how: Literal["restart", "crash"], batch: int

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from tests.support.breadth import broad, mostly_broad
+from tests.support.breadth import mostly_slow, slow
 from tests.support.corpus import scaled
 from tests.support.embedded import Run, by_id
 from tests.support.texts import near_copies
@@ -23,7 +23,7 @@ def matched(run: Run) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("shards", [1, 2, 18])
-@pytest.mark.parametrize("one_by_one", [True, broad(False)])
+@pytest.mark.parametrize("one_by_one", [True, slow(False)])
 def test_a_copy_of_what_was_forgotten_is_unique(
     tmp_path: Path, shards: int, *, one_by_one: bool
 ) -> None:
@@ -74,8 +74,8 @@ def test_a_document_without_an_id_is_forgotten_by_its_key_or_its_position(tmp_pa
     assert [record.offset for record in history.duplicate if record.value is not None] == []
 
 
-@pytest.mark.parametrize("how", [broad("restart"), "crash"])
-@pytest.mark.parametrize("seed", mostly_broad(range(scaled(2, 12)), 0))
+@pytest.mark.parametrize("how", [slow("restart"), "crash"])
+@pytest.mark.parametrize("seed", mostly_slow(range(scaled(2, 12)), 0))
 def test_whatever_is_forgotten_in_between_all_shards_agree(
     tmp_path: Path, seed: int, how: Literal["restart", "crash"]
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from lsh.index import SameId
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.checker import check, differences, verdicts
 from tests.support.embedded import Run
 from tests.support.replay import replay
@@ -65,10 +65,10 @@ def test_a_frame_names_a_document_before_it_is_forgotten_and_not_after(tmp_path:
 @pytest.mark.parametrize(
     ("same_id", "how"),
     [
-        broad("replace", "restart"),
+        slow("replace", "restart"),
         ("replace", "crash"),
         ("ignore", "restart"),
-        broad("ignore", "crash"),
+        slow("ignore", "crash"),
     ],
 )
 def test_whatever_comes_again_all_shards_agree(

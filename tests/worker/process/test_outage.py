@@ -115,7 +115,7 @@ def page(address: str, path: str) -> tuple[int, dict[str, object]]:
         return error.code, json.load(error)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_worker_without_a_broker_is_alive_and_not_ready_and_stops_at_once(
     tmp_path: Path,
 ) -> None:
@@ -139,7 +139,7 @@ def test_a_worker_without_a_broker_is_alive_and_not_ready_and_stops_at_once(
             worker.kill()
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_a_host_that_has_no_address_yet_is_named_and_waited_for(tmp_path: Path) -> None:
     config = tmp_path / "neardup.toml"
     config.write_text('[kafka]\nbootstrap = "no-such-host.invalid:9092"\n')

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from worker.process.service import EXIT_HUNG
 from worker.process.watchdog import Alarm, Pulse, Watchdog, where
 from worker.settings.sections import Watch
@@ -181,7 +181,7 @@ Service(settings, topology, Bus(), Path(sys.argv[1]), "one").run()
     [
         # The worker looks every second. On a slow machine a short limit would seem a lock-up.
         ("waits", 3.0, EXIT_HUNG, "stage fingerprint has not polled for 3 s"),
-        broad("locked up", 1.0, 1, "Timeout (0:00:01.500000)!"),
+        slow("locked up", 1.0, 1, "Timeout (0:00:01.500000)!"),
     ],
 )
 def test_a_worker_with_a_stage_that_hangs_ends_itself(

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.checker import reason, verdict_of
 from tests.support.embedded import NOW
 from tests.support.texts import near_copies
@@ -29,7 +29,7 @@ def agree(answer: Answer, published: Record) -> None:
     assert answer.verdict == dict(published.headers)["neardup-verdict"].decode()  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("shards", [broad(1), 4])
+@pytest.mark.parametrize("shards", [slow(1), 4])
 def test_a_query_before_a_document_tells_its_verdict_and_matches(
     tmp_path: Path, shards: int
 ) -> None:

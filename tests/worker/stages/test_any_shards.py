@@ -56,7 +56,7 @@ def test_any_number_of_shards_comes_to_the_same_verdicts(tmp_path: Path) -> None
     kill(feed, 7, tmp_path)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_any_number_of_shards_comes_to_the_same_verdicts_for_longer(
     seed: int, tmp_path: Path
@@ -64,7 +64,7 @@ def test_any_number_of_shards_comes_to_the_same_verdicts_for_longer(
     compare(Feed(seed, 2_000, tmp_path))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("seed", range(200, 208))
 def test_shards_that_are_killed_come_to_the_same_verdicts(seed: int, tmp_path: Path) -> None:
     kill(Feed(seed, 1_500, tmp_path), seed, tmp_path)

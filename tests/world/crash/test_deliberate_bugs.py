@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lsh._core import Decision
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.life import Life
 from tests.support.points import Fault, Point, Strike
 from tests.support.texts import near_copies, slices
@@ -201,22 +201,22 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
 @pytest.mark.parametrize(
     ("mistake", "stage", "at", "nth", "fault", "problem"),
     [
-        broad(offsets_before_outputs, "fingerprint", "commit", 4, "dies", "gap before frame"),
+        slow(offsets_before_outputs, "fingerprint", "commit", 4, "dies", "gap before frame"),
         (offsets_before_outputs, "index", "commit", 2, "dies", "frame was lost"),
-        broad(offsets_before_outputs, "route", "commit", 2, "dies", "is on no output"),
+        slow(offsets_before_outputs, "route", "commit", 2, "dies", "is on no output"),
         (state_before_commit, "index", "commit", 2, "aborted", "which is not before it"),
-        broad(no_rebuild_after_doubt, "fingerprint", "commit", 2, "unknown", "gap before frame"),
-        broad(no_rebuild_after_doubt, "index", "commit", 2, "unknown", "frame was lost"),
+        slow(no_rebuild_after_doubt, "fingerprint", "commit", 2, "unknown", "gap before frame"),
+        slow(no_rebuild_after_doubt, "index", "commit", 2, "unknown", "frame was lost"),
         (no_rebuild_after_doubt, "route", "commit", 3, "unknown", "is on no output"),
         (no_completion, "fingerprint", "commit", 2, "torn, no offsets", "overlap before frame"),
-        broad(no_completion, "fingerprint", "commit", 2, "torn, only offsets", "gap before frame"),
-        broad(no_completion, "index", "commit", 2, "torn, no offsets", "lost or doubled"),
-        broad(no_completion, "index", "commit", 2, "torn, only offsets", "lost or doubled"),
-        broad(no_completion, "route", "commit", 3, "torn, no offsets", "is on ["),
-        broad(no_completion, "route", "commit", 3, "torn, only offsets", "is on no output"),
-        broad(no_completion, "route", "commit", 3, "torn, every other", "is on"),
-        broad(commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
-        broad(commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
+        slow(no_completion, "fingerprint", "commit", 2, "torn, only offsets", "gap before frame"),
+        slow(no_completion, "index", "commit", 2, "torn, no offsets", "lost or doubled"),
+        slow(no_completion, "index", "commit", 2, "torn, only offsets", "lost or doubled"),
+        slow(no_completion, "route", "commit", 3, "torn, no offsets", "is on ["),
+        slow(no_completion, "route", "commit", 3, "torn, only offsets", "is on no output"),
+        slow(no_completion, "route", "commit", 3, "torn, every other", "is on"),
+        slow(commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
+        slow(commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
         (commit_after_lost, "route", "offsets", 3, "evicted", "is on ["),
     ],
 )

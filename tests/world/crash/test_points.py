@@ -3,7 +3,7 @@
 The points are those of one undisturbed run. Each test takes one kind of point, one fault,
 and a few arrivals there, early and late (with ``NEARDUP_TEST_SCALE=full`` all of them).
 `make test` takes a death at each point of a lone worker's index stage, with torn transactions,
-and one at the other stages' commits; `make test-broad` the rest of these; `make test-all` all else.
+and one at the other stages' commits; CI the rest of these; `make test-slow` all else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.support.breadth import mostly_broad
+from tests.support.breadth import mostly_slow
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, Strike
 from tests.world.conftest import Make
@@ -26,8 +26,8 @@ from tests.world.world import World
 from worker.probe import Point as Published
 from worker.topology import STAGES
 
-BROAD: Final = pytest.mark.broad
-EXHAUSTIVE: Final = pytest.mark.exhaustive
+BROAD: Final = pytest.mark.slow
+EXHAUSTIVE: Final = pytest.mark.slow(ci=False)
 
 TRANSACTION: Final = ("begin", "produce", "offsets", "commit", "commit" + DONE)
 TAKING_OVER: Final = ("look up", "adopt", "adopt" + DONE, "seek", "resume")
@@ -179,9 +179,9 @@ def test_a_fault_at_any_point(
 
 
 @pytest.mark.parametrize("fault", ["dies", pytest.param("replaced", marks=EXHAUSTIVE)])
-@pytest.mark.parametrize("name", mostly_broad(AGAIN, "adopt", "commit" + DONE))
+@pytest.mark.parametrize("name", mostly_slow(AGAIN, "adopt", "commit" + DONE))
 @pytest.mark.parametrize("doubt", ["commit", pytest.param("commit" + DONE, marks=EXHAUSTIVE)])
-@pytest.mark.parametrize("stage", mostly_broad(STAGES, "index", "route"))
+@pytest.mark.parametrize("stage", mostly_slow(STAGES, "index", "route"))
 def test_a_second_fault_while_a_transaction_is_in_doubt(
     make: Make, oracle: Oracle, stage: str, doubt: str, name: str, fault: Fault
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lsh import Fingerprinter
 from lsh._core import Signed
-from tests.support.breadth import mostly_broad
+from tests.support.breadth import mostly_slow
 from tests.support.checker import reason
 from tests.support.life import Life
 from tests.support.texts import near_copies
@@ -55,7 +55,7 @@ def mortal(world: World) -> list[str]:
 PLACES: Final = ((5,), (0,), (35,), (4, 6), (8, 9, 10, 11), (0, 1, 2, 3))
 
 
-@pytest.mark.parametrize("at", mostly_broad(PLACES, (0,), (8, 9, 10, 11)))
+@pytest.mark.parametrize("at", mostly_slow(PLACES, (0,), (8, 9, 10, 11)))
 def test_a_document_that_kills_its_worker_is_rejected(
     make: Make, oracle: Oracle, at: tuple[int, ...]
 ) -> None:

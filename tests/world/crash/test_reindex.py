@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.support.breadth import broad, mostly_broad
+from tests.support.breadth import mostly_slow, slow
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, can_befall, strikes
 from tests.support.texts import excerpts, near_copies, slices
@@ -33,10 +33,10 @@ OPERATOR_STEPS: Final = 13
 FAULTS: Final = get_args(Fault)
 MARKS: Final[dict[tuple[str, str, str], tuple[pytest.MarkDecorator, ...]]] = {
     ("index-g1", "commit", "dies"): (),
-    ("index-g1", "commit" + DONE, "dies"): (pytest.mark.broad,),
-    ("route", "commit" + DONE, "dies"): (pytest.mark.broad,),
+    ("index-g1", "commit" + DONE, "dies"): (pytest.mark.slow,),
+    ("route", "commit" + DONE, "dies"): (pytest.mark.slow,),
 }
-"""All others are exhaustive."""
+"""All others are left to `make test-slow`."""
 RULES: Final[dict[str, Any]] = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
 
 
@@ -70,8 +70,8 @@ def reindex(
 @pytest.mark.parametrize(
     "rules",
     [
-        broad({"shards": 4}),
-        broad({"shards": 1}),
+        slow({"shards": 4}),
+        slow({"shards": 1}),
         {"shards": 3, "threshold": 0.6, "absorb": 0.8},
         {"threshold": 0.95, "bucket_capacity": 2},
     ],
@@ -87,7 +87,9 @@ def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
     assert (before > 0, after > 0) == ("threshold" in rules,) * 2
 
 
-@pytest.mark.parametrize("containment", [None, pytest.param(0.95, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "containment", [None, pytest.param(0.95, marks=pytest.mark.slow(ci=False))]
+)
 def test_a_containment_changes_if_the_fingerprints_have_the_sizes_for_it(
     make: Make, oracle: Oracle, containment: float | None
 ) -> None:
@@ -117,7 +119,7 @@ def cases() -> Iterator[ParameterSet]:
             for fault in FAULTS:
                 if not can_befall(name, fault):
                     continue
-                marks = MARKS.get((stage, name, fault), (pytest.mark.exhaustive,))
+                marks = MARKS.get((stage, name, fault), (pytest.mark.slow(ci=False),))
                 yield pytest.param(stage, name, fault, marks=marks)
 
 
@@ -139,9 +141,7 @@ def test_a_fault_at_any_point_of_a_reindex(
         assert world.problems(oracle) == [], strike
 
 
-@pytest.mark.parametrize(
-    "step", mostly_broad(range(1, OPERATOR_STEPS + 1), 1, 6, 9, OPERATOR_STEPS)
-)
+@pytest.mark.parametrize("step", mostly_slow(range(1, OPERATOR_STEPS + 1), 1, 6, 9, OPERATOR_STEPS))
 def test_the_command_is_killed_and_run_again(make: Make, oracle: Oracle, step: int) -> None:
     world = make(ReindexedWorld)
     world.operator_dies_at = step
@@ -150,7 +150,7 @@ def test_the_command_is_killed_and_run_again(make: Make, oracle: Oracle, step: i
     assert world.problems(oracle) == []
 
 
-@pytest.mark.parametrize("late", ["a", broad("b")])
+@pytest.mark.parametrize("late", ["a", slow("b")])
 def test_a_worker_that_sees_the_plan_late(make: Make, oracle: Oracle, late: str) -> None:
     world = make(ReindexedWorld, Measures(partitions=3))
     first, second, third, fourth, last = slices(near_copies(50, 6), 10, 10, 10, 10)
@@ -177,7 +177,7 @@ def test_a_worker_that_sees_the_plan_late(make: Make, oracle: Oracle, late: str)
     assert world.problems(oracle) == []
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_what_was_given_up_leaves_nothing(make: Make, oracle: Oracle) -> None:
     world = make(ReindexedWorld)
     first, second, third, last = slices(near_copies(40, 8), 10, 10, 10)
@@ -201,7 +201,7 @@ def test_what_was_given_up_leaves_nothing(make: Make, oracle: Oracle) -> None:
     assert world.problems(oracle) == []
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_second_reindex_follows_the_first(make: Make, oracle: Oracle) -> None:
     world = make(ReindexedWorld)
     world.start("a")

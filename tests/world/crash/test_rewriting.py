@@ -31,10 +31,10 @@ HANDED_OVER: Final = 13
 """The step after which the hand-over has taken effect, and the command doesn't know it."""
 FAULTS: Final = get_args(Fault)
 MARKS: Final[dict[tuple[str, str, str], tuple[pytest.MarkDecorator, ...]]] = {
-    ("refingerprint-g1", "commit" + DONE, "dies"): (pytest.mark.broad,),
+    ("refingerprint-g1", "commit" + DONE, "dies"): (pytest.mark.slow,),
     ("fingerprint-g1", "commit", "dies"): (),
 }
-"""All others are exhaustive."""
+"""All others are left to `make test-slow`."""
 NEW: Final[dict[str, dict[str, Any]]] = {
     "similarity": {"shingle": "word", "shingle_size": 5, "slots": 64},
     "index": {"shards": 3},
@@ -94,7 +94,7 @@ def cases() -> Iterator[ParameterSet]:
                     continue
                 case = (stage, name, fault)
                 if FULL or case in MARKS or _place(*case) % 12 == 0:
-                    yield pytest.param(*case, marks=MARKS.get(case, (pytest.mark.exhaustive,)))
+                    yield pytest.param(*case, marks=MARKS.get(case, (pytest.mark.slow(ci=False),)))
 
 
 def _place(stage: str, name: str, fault: str) -> int:
@@ -124,7 +124,7 @@ def test_a_fault_at_any_point(
 @pytest.mark.parametrize(
     "step",
     [
-        pytest.param(step, marks=() if step == HANDED_OVER else pytest.mark.exhaustive)
+        pytest.param(step, marks=() if step == HANDED_OVER else pytest.mark.slow(ci=False))
         for step in range(1, OPERATOR_STEPS + 1)
         if FULL or step % 4 == HANDED_OVER % 4
     ],
@@ -137,7 +137,7 @@ def test_the_command_is_killed_and_run_again(make: Make, oracle: Oracle, step: i
     assert world.problems(oracle) == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("late", ["a", "b"])
 def test_a_worker_that_sees_the_plan_late(make: Make, oracle: Oracle, late: str) -> None:
     """What it owns is sealed, and begun, only once it has seen that; the others go on."""
@@ -211,9 +211,9 @@ def test_a_worker_with_the_earlier_plan_holds_what_others_have_sealed(
 @pytest.mark.parametrize(
     ("dies", "log"),
     [
-        pytest.param(False, False, id="documents", marks=pytest.mark.exhaustive),
-        pytest.param(False, True, id="both", marks=pytest.mark.exhaustive),
-        pytest.param(True, False, id="documents, dies", marks=pytest.mark.exhaustive),
+        pytest.param(False, False, id="documents", marks=pytest.mark.slow(ci=False)),
+        pytest.param(False, True, id="both", marks=pytest.mark.slow(ci=False)),
+        pytest.param(True, False, id="documents, dies", marks=pytest.mark.slow(ci=False)),
         pytest.param(True, True, id="both, dies"),
     ],
 )
@@ -250,7 +250,7 @@ def test_what_was_deleted_is_left_out_and_nothing_else_is_lost(
     assert world.left_out() > 0
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_what_was_given_up_leaves_nothing(make: Make, oracle: Oracle) -> None:
     world = make(RewrittenWorld)
     heaps = slices(near_copies(48, 8), 12, 12, 12)
@@ -276,7 +276,7 @@ def test_what_was_given_up_leaves_nothing(make: Make, oracle: Oracle) -> None:
     assert world.problems(oracle) == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 def test_others_follow_on_new_fingerprints(make: Make, oracle: Oracle) -> None:
     """A generation that shares the new log, and one that has another log."""
     world = make(RewrittenWorld)

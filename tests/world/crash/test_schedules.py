@@ -39,7 +39,7 @@ def test_any_schedule(
     holds(directory, oracle, measures, schedule)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.timeout(0 if FULL else 240)
 @MANY
 @given(measures=measures(), schedule=acts())

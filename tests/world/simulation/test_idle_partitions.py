@@ -7,7 +7,7 @@ the committed offset, though there is nothing between that anybody could have mi
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.texts import near_copies
 from tests.world.conftest import Judge, Make
 from tests.world.measures import Keep, Measures
@@ -56,7 +56,7 @@ def test_a_worker_goes_on_when_another_joins_it(make: Make, judged: Judge) -> No
     assert judged(one) == []
 
 
-@pytest.mark.parametrize("manner", [broad("transaction"), broad("aborted first"), "overlapping"])
+@pytest.mark.parametrize("manner", [slow("transaction"), slow("aborted first"), "overlapping"])
 def test_a_worker_starts_when_documents_of_a_transaction_are_deleted(
     make: Make, judged: Judge, manner: Manner
 ) -> None:

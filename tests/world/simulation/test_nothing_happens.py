@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.texts import near_copies
 from tests.world.conftest import Judge, Make
 from tests.world.measures import Keep, Measures
@@ -17,18 +17,18 @@ FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
     "manner",
     [
         "plain",
-        pytest.param("transaction", marks=pytest.mark.exhaustive),
-        broad("aborted first"),
+        pytest.param("transaction", marks=pytest.mark.slow(ci=False)),
+        slow("aborted first"),
         "overlapping",
     ],
 )
 @pytest.mark.parametrize(
     "measures",
     [
-        broad(Measures(partitions=3, keep=FOR_EVER)),
+        slow(Measures(partitions=3, keep=FOR_EVER)),
         pytest.param(
             Measures(partitions=3, snapshots=5.0, standby=True, keep=FOR_EVER),
-            marks=pytest.mark.exhaustive,
+            marks=pytest.mark.slow(ci=False),
         ),
         Measures(partitions=3, snapshots=5.0, standby=True, overlap=True, keep=FOR_EVER),
     ],
@@ -48,7 +48,7 @@ def test_weeks_go_by(make: Make, judged: Judge, measures: Measures, manner: Mann
     assert len(one.writer.written) == 36 + 2 * 3
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_logs_that_are_never_idle_are_emptied(make: Make, judged: Judge) -> None:
     one = make(TimedWorld, Measures(partitions=3, snapshots=5.0))
     texts = near_copies(60, 5)

@@ -36,7 +36,7 @@ def test_any_schedule(directory: Path, measures: Measures, schedule: list[Act]) 
     holds(directory, measures, schedule)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(ci=False)
 @pytest.mark.timeout(0 if FULL else 600)
 @MANY
 @given(measures=WORLDS, schedule=acts())

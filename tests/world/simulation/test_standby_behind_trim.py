@@ -54,7 +54,7 @@ def shipped(one: TimedWorld) -> int:
     return min((int(max(own, default="0").partition("-")[0]) for own in names), default=0)
 
 
-@pytest.mark.broad
+@pytest.mark.slow
 def test_a_shard_that_replays_begins_anew_from_a_snapshot(make: Make, judged: Judge) -> None:
     """Its worker was away for a while, and the other one has shipped more snapshots since."""
     one = make(TimedWorld, Measures(partitions=3, snapshots=5.0, keep=FOR_EVER))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.checker import History, check, differences, verdicts
 from tests.support.replay import replay
 from tests.support.texts import near_copies
@@ -47,10 +47,10 @@ def emptied(one: TimedWorld) -> bool:
     ("manner", "standby"),
     [
         ("plain", False),
-        broad("plain", True),
-        broad("aborted first", False),
-        broad("aborted first", True),
-        broad("overlapping", False),
+        slow("plain", True),
+        slow("aborted first", False),
+        slow("aborted first", True),
+        slow("overlapping", False),
         ("overlapping", True),
     ],
 )
@@ -71,13 +71,13 @@ def test_weeks_go_by(make: Make, tmp_path: Path, manner: Manner, *, standby: boo
     assert problems(one, tmp_path) == []
 
 
-@pytest.mark.parametrize("standby", [broad(False), True])
+@pytest.mark.parametrize("standby", [slow(False), True])
 @pytest.mark.parametrize(
     ("aborted", "overlap"),
     [
-        broad(0, False),
-        pytest.param(3, False, marks=pytest.mark.exhaustive),
-        pytest.param(0, True, marks=pytest.mark.exhaustive),
+        slow(0, False),
+        pytest.param(3, False, marks=pytest.mark.slow(ci=False)),
+        pytest.param(0, True, marks=pytest.mark.slow(ci=False)),
         (3, True),
     ],
 )

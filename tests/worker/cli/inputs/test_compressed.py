@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from tests.support.breadth import mostly_broad
+from tests.support.breadth import mostly_slow
 from tests.support.command_line import ROOT, environment
 from tests.worker.cli.inputs.parts import lines_of
 from worker.cli.errors import CommandError
@@ -126,7 +126,7 @@ with Inputs([Path(sys.argv[1])], DocumentsSection()) as inputs:
 """
 
 
-@pytest.mark.parametrize("kind", mostly_broad(BOMBS, "zst"))
+@pytest.mark.parametrize("kind", mostly_slow(BOMBS, "zst"))
 def test_a_small_file_that_expands_takes_no_memory(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"bomb.{kind}"
     file.write_bytes(BOMBS[kind]())

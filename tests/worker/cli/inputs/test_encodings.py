@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.worker.cli.inputs.parts import LINES, documents_of, lines_of
 from worker.cli.errors import CommandError
 from worker.cli.inputs import Reading
@@ -24,7 +24,7 @@ def texts(file: Path, encoding: str | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "encoding", ["latin-1", "cp1252", broad("iso8859-15"), "utf-16-le", broad("utf-32"), "utf-7"]
+    "encoding", ["latin-1", "cp1252", slow("iso8859-15"), "utf-16-le", slow("utf-32"), "utf-7"]
 )
 def test_lines_in_a_named_encoding(encoding: str, tmp_path: Path) -> None:
     file = tmp_path / "docs.jsonl.gz"
@@ -32,7 +32,7 @@ def test_lines_in_a_named_encoding(encoding: str, tmp_path: Path) -> None:
     assert texts(file, encoding) == TEXTS
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", broad("utf-8")])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", slow("utf-8")])
 def test_a_byte_order_mark_is_enough(encoding: str, tmp_path: Path) -> None:
     file = tmp_path / "docs.jsonl"
     file.write_bytes(JSONL.encode(encoding))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.worker.cli.inputs.parts import TEXTS, documents_of, lines_of
 from worker.cli.errors import CommandError
 from worker.cli.inputs import Inputs, Reading
@@ -18,7 +18,7 @@ WORDS = "one\ntwo\n\nthree"
 
 
 @pytest.mark.parametrize(
-    "name", ["a.txt", "a.TXT", "a.md", broad("a.rst"), "a.html", broad("a.htm"), "a.txt.gz"]
+    "name", ["a.txt", "a.TXT", "a.md", slow("a.rst"), "a.html", slow("a.htm"), "a.txt.gz"]
 )
 def test_a_file_is_a_document(name: str, tmp_path: Path) -> None:
     file = tmp_path / "in" / name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from worker.index.store import BandStore, StoreOptions
 
 _FILLED = """
@@ -49,7 +49,7 @@ except StageError as error:
 """
 
 
-@pytest.mark.parametrize("way", ["write", broad("checkpoint")])
+@pytest.mark.parametrize("way", ["write", slow("checkpoint")])
 def test_a_full_disk_ends_the_stage_and_loses_nothing(tmp_path: Path, way: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", _FILLED, str(tmp_path / "s"), way],

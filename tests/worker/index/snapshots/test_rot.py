@@ -10,7 +10,7 @@ from time import time
 import pytest
 
 from localkafka.broker import wait_until
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.support.filling import fill
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_one
@@ -57,7 +57,7 @@ def is_sound(run: SnapshotRun, shard: int, to: Path) -> bool:
     return not rotten(sorted(to.glob("*.sst")))
 
 
-@pytest.mark.parametrize("trimmed", [True, broad(False)])
+@pytest.mark.parametrize("trimmed", [True, slow(False)])
 def test_rot_in_a_live_store_is_not_shipped_and_the_store_is_replaced(
     tmp_path: Path,
     expected: dict[str, object],
@@ -128,8 +128,8 @@ def spoil_records(run: SnapshotRun, shard: int) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("spoil", [spoil_tables, broad(spoil_records)])
-@pytest.mark.parametrize("with_good_one", [True, broad(False)])
+@pytest.mark.parametrize("spoil", [spoil_tables, slow(spoil_records)])
+@pytest.mark.parametrize("with_good_one", [True, slow(False)])
 def test_snapshots_that_were_shipped_rotten_are_left_for_a_good_one_or_for_the_log(
     tmp_path: Path,
     expected: dict[str, object],

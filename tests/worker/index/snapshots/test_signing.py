@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.breadth import broad
+from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_everything
 from worker.index.snapshots import read_key
@@ -53,9 +53,9 @@ def with_another_file(path: Path) -> None:
     ("change", "why"),
     [
         (unsigned, "not signed, although index.snapshots.key_file is set"),
-        broad(of_another_key, "signed with another key"),
-        broad(not_ascii, "signed with another key"),
-        broad(with_another_count, "or changed"),
+        slow(of_another_key, "signed with another key"),
+        slow(not_ascii, "signed with another key"),
+        slow(with_another_count, "or changed"),
         (with_another_file, "or changed"),
     ],
 )
