@@ -186,16 +186,6 @@ def test_an_exact_index_takes_no_sketches() -> None:
         index.query_sketch(sets.sketches[0], 1)
 
 
-@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50, unique=True))
-def test_sizes_in_a_partition_are_within_a_square_root_of_two(sizes: list[int]) -> None:
-    index = ContainmentIndex(PARAMETERS)
-    index.add_sketches(sizes, np.zeros((len(sizes), 256), dtype=np.uint8), np.array(sizes))
-    partitions = [partition.sizes.tolist() for partition in index._partitions.values()]
-    assert sorted(size for partition in partitions for size in partition) == sorted(sizes)
-    for partition in partitions:
-        assert max(partition) < 2**0.5 * min(partition) + 1e-6
-
-
 def test_a_blank_text_is_kept_but_not_found() -> None:
     index = ContainmentIndex(PARAMETERS)
     index.add_many([("a", ""), ("b", "some text")])

@@ -61,16 +61,6 @@ def test_what_meets_is_what_agrees_in_a_run(
     np.testing.assert_array_equal(trees.sketches, table[1:])
 
 
-def test_parts_become_fewer_as_they_grow() -> None:
-    table = few_values(1000, 4, seed=1)
-    trees = Forest(4)
-    for row in table:
-        trees.add(row[None])
-        trees.meeting(row, 4)
-    assert len(trees._parts) <= 10
-    assert sum(part.size for part in trees._parts) == 1000
-
-
 def test_what_waits_is_met_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "_WAITING", 3)
     trees = Forest(8)

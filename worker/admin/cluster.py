@@ -86,7 +86,7 @@ class Cluster:
         self._seconds = seconds
         self._trouble = ""
         self._shut_out = ""
-        config: dict[str, Any] = {**options.client_config("admin"), "error_cb": self._on_error}
+        config: dict[str, Any] = {**options.client_config("admin"), "error_cb": self.heard}
         try:
             self._admin = AdminClient(config)
         except KafkaException as failure:
@@ -99,7 +99,8 @@ class Cluster:
         """Return the options to connect to this cluster."""
         return self._options
 
-    def _on_error(self, error: KafkaError) -> None:
+    def heard(self, error: KafkaError) -> None:
+        """Note what librdkafka says of the client as a whole: it explains later errors."""
         if not means(error, Means.DOWN):  # It says less than the errors before it.
             self._trouble = error.str()
         # A connection that ends during the handshake is no refusal: the broker may be starting.
@@ -119,11 +120,11 @@ class Cluster:
         )
 
     def _result(self, future: Future[T], doing: str, right: str, seconds: float | None = None) -> T:
-        with self._explained(doing, right):
+        with self.explained(doing, right):
             return future.result((seconds or self._seconds) + 1)
 
     @contextmanager
-    def _explained(
+    def explained(
         self, doing: str, right: str = "", passing: Means | None = None
     ) -> Iterator[None]:
         """Convert librdkafka's errors to the port's. ``right`` is the one that it takes.
@@ -188,7 +189,7 @@ class Cluster:
         """Raise `Denied` for the first topic that the user may not describe."""
         if not unseen:
             return
-        with self._explained("topics"):
+        with self.explained("topics"):
             found = self._admin.describe_topics(
                 TopicCollection(unseen), request_timeout=self._seconds
             )
@@ -211,7 +212,7 @@ class Cluster:
             futures = self._admin.describe_configs(missing, request_timeout=max(1.0, left))
             for resource, future in futures.items():
                 doing = f"settings of {resource.name}"
-                with self._explained(doing, f"DescribeConfigs on topic {resource.name}", passing):
+                with self.explained(doing, f"DescribeConfigs on topic {resource.name}", passing):
                     entries = future.result(left + 1).items()
                 found[resource.name] = {
                     setting: entry.value for setting, entry in entries if entry.value is not None
@@ -219,14 +220,14 @@ class Cluster:
 
         # The topics exist: a broker that doesn't know one has not heard of it yet.
         passing = Means.MOVING | Means.MISSING
-        with self._explained("settings of topics"):
+        with self.explained("settings of topics"):
             again(ask, self._seconds, passing)
         return found
 
     def identity(self, topic: str) -> str:
         """Return a topic's id, which changes if the topic is deleted and recreated."""
         doing, right = f"id of {topic}", f"Describe on topic {topic}"
-        with self._explained(doing, right):
+        with self.explained(doing, right):
             futures = self._admin.describe_topics(
                 TopicCollection([topic]), request_timeout=self._seconds
             )
@@ -373,7 +374,7 @@ class Cluster:
         """
         doing = f"leader epochs of {', '.join(sorted({place.topic for place in claims}))}"
         places = {Place(*place): _LATEST for place in claims}
-        with self._explained(doing):
+        with self.explained(doing):
             epochs = asking(lambda left: self._epochs(places, left), self._seconds, doing)
         # A log in the leader epoch in which it was read can't have lost anything since.
         later = {at: claim for at, claim in claims.items() if epochs[at] != claim.epoch}
@@ -443,7 +444,7 @@ class Cluster:
         if not places:
             return [{} for _ in specs]
         doing = f"offsets of {', '.join(sorted(counts))}"
-        with self._explained(doing):
+        with self.explained(doing):
             return asking(
                 lambda left: self._ask(places, specs, left, committed=committed),
                 self._seconds,

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from worker.admin.cluster import Cluster
 from worker.bus import BusError, Unanswered
 from worker.bus.kafka import KafkaOptions
-from worker.bus.kafka.groups import _refused
+from worker.bus.kafka.groups import refused
 from worker.settings import ConfigurationError
 
 PASSING = [
@@ -41,18 +41,18 @@ def cluster() -> Cluster:
 @pytest.mark.parametrize("code", PASSING)
 def test_what_passes_is_unanswered(code: int) -> None:
     error = KafkaError(code, "waiting for controller: timed out")
-    with pytest.raises(Unanswered), cluster()._explained("settings of a"):
+    with pytest.raises(Unanswered), cluster().explained("settings of a"):
         raise KafkaException(error)
-    assert isinstance(_refused(error, "a"), Unanswered)
+    assert isinstance(refused(error, "a"), Unanswered)
 
 
 @pytest.mark.parametrize("code", LASTING)
 def test_what_lasts_is_refused(code: int) -> None:
     error = KafkaError(code)
-    with pytest.raises(BusError) as caught, cluster()._explained("settings of a"):
+    with pytest.raises(BusError) as caught, cluster().explained("settings of a"):
         raise KafkaException(error)
     assert not isinstance(caught.value, Unanswered)
-    assert not isinstance(_refused(error, "a"), Unanswered)
+    assert not isinstance(refused(error, "a"), Unanswered)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_what_lasts_is_refused(code: int) -> None:
 )
 def test_brokers_that_let_nobody_in_are_a_wrong_setting(code: int, text: str) -> None:
     found = cluster()
-    found._on_error(KafkaError(code, text))
-    found._on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
-    with pytest.raises(ConfigurationError) as caught, found._explained("settings of a"):
+    found.heard(KafkaError(code, text))
+    found.heard(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    with pytest.raises(ConfigurationError) as caught, found.explained("settings of a"):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
     assert str(caught.value) == f"kafka: no broker of 127.0.0.1:1 lets this client in: {text}"
 
@@ -74,8 +74,8 @@ def test_brokers_that_let_nobody_in_are_a_wrong_setting(code: int, text: str) ->
 def test_a_handshake_that_the_broker_ends_is_waited_for() -> None:
     found = cluster()
     text = "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?"
-    found._on_error(KafkaError(KafkaError._SSL, text))
-    with pytest.raises(Unanswered), found._explained("settings of a"):
+    found.heard(KafkaError(KafkaError._SSL, text))
+    with pytest.raises(Unanswered), found.explained("settings of a"):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from worker.bus.memory import MemoryBus
 from worker.metrics import Metrics
 from worker.process.reports import Reports, Seats, totals
-from worker.process.service import Service
-from worker.settings import load
 from worker.stages import RouteCounts
 
 STAGES = ("fingerprint", "index", "route")
@@ -78,17 +73,3 @@ def test_only_what_its_stages_know(
     reports = Reports(stages, lambda: totals(registry, stages), 0.0)
     reports.look(60.0, SEATS, dict.fromkeys(stages, 0), ready=False)
     assert said(caplog)[0].startswith(told)
-
-
-@pytest.mark.parametrize(
-    ("stages", "told"),
-    [
-        ("fingerprint,index,route", "0 of 1 partitions, 0 of 2 shards"),
-        ("index", "0 of 2 shards"),
-        ("route", "0 of 1 partitions"),
-    ],
-)
-def test_what_a_worker_has(stages: str, told: str, tmp_path: Path) -> None:
-    settings = load(None, {"worker.stages": stages})
-    service = Service(settings, settings.topology(1), MemoryBus(), tmp_path, "one")
-    assert str(service._seats()) == told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -38,8 +39,9 @@ class Watched:
         """Look at a time, and wait for what that has started."""
         self.now = now
         self.watch.look()
-        if self.watch._thread is not None:
-            self.watch._thread.join(10)
+        for thread in threading.enumerate():
+            if thread.name == "settings":
+                thread.join(10)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from worker.bus.kafka.errors import again, cause, refusal
 from worker.bus.kafka.identities import metadata_of
 from worker.bus.port import BusError, TopicPartition, Unanswered
 
-__all__ = ["Committed", "Offsets", "committed_offsets", "group_client", "set_offsets"]
+__all__ = ["Committed", "Offsets", "committed_offsets", "group_client", "refused", "set_offsets"]
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -180,10 +180,11 @@ def _answer(call: Callable[[float], T], seconds: float, group: str) -> T:
     try:
         return again(checked, seconds, Means.MOVING)
     except KafkaException as failure:
-        raise _refused(cause(failure), group) from failure
+        raise refused(cause(failure), group) from failure
 
 
-def _refused(error: KafkaError, group: str) -> BusError:
+def refused(error: KafkaError, group: str) -> BusError:
+    """Return what a change of a group's offsets that failed in this way comes to."""
     doing = f"offsets of group {group}"
     if means(error, Means.OCCUPIED):
         return BusError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -12,12 +13,22 @@ from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.ends import Ends
 
+
+class Group(Consumer):
+    """A consumer that a test tells what its group has given and taken."""
+
+    def subscribe(self, topics: list[str], **told: Any) -> None:  # noqa: ANN401, ARG002 -- librdkafka's
+        self.assign_to = told["on_assign"]
+        self.revoke = told["on_revoke"]
+        self.lose = told["on_lost"]
+
+
 PARTITIONS = [TopicPartition("in", 0), TopicPartition("in", 1)]
 
 
 @pytest.fixture
-def consumer() -> Iterator[Consumer]:
-    made = Consumer(KafkaOptions("127.0.0.1:1").member_config("g", "one"))
+def consumer() -> Iterator[Group]:
+    made = Group(KafkaOptions("127.0.0.1:1").member_config("g", "one"))
     yield made
     made.close()
 
@@ -25,12 +36,12 @@ def consumer() -> Iterator[Consumer]:
 def test_what_a_member_has_of_other_topics_is_assigned_at_once() -> None:
     """Under KIP-848 the group says only what changes, which may be nothing."""
     options = KafkaOptions("127.0.0.1:1", protocol="consumer")
-    consumer = Consumer(options.member_config("g", "one"))
+    consumer = Group(options.member_config("g", "one"))
     assignment = Assignment("g", Ends(), eager=False)
     assignment.subscribe(consumer, ["in", "old"])
     assignment.change(["in", "old"])
     assert not assignment.changed  # The group has not said anything yet.
-    assignment._on_assign(consumer, [*PARTITIONS, TopicPartition("old", 0)])
+    consumer.assign_to(consumer, [*PARTITIONS, TopicPartition("old", 0)])
     assert len(assignment.take()) == 3
     assignment.change(["in"])
     assert assignment.changed
@@ -39,23 +50,23 @@ def test_what_a_member_has_of_other_topics_is_assigned_at_once() -> None:
 
 
 def test_what_was_lost_is_told_once_and_so_is_its_return(
-    consumer: Consumer, caplog: pytest.LogCaptureFixture
+    consumer: Group, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "worker.bus.kafka.assignment")
     now = 5.0
     assignment = Assignment("g", Ends(), eager=True, clock=lambda: now)
     assignment.subscribe(consumer, ["in"])
-    assignment._on_assign(consumer, PARTITIONS)
+    consumer.assign_to(consumer, PARTITIONS)
     assert not assignment.revoked
     assert assignment.take() == {("in", 0), ("in", 1)}
-    assignment._on_revoke(consumer, PARTITIONS)
-    assignment._on_assign(consumer, PARTITIONS)
+    consumer.revoke(consumer, PARTITIONS)
+    consumer.assign_to(consumer, PARTITIONS)
     assert not caplog.records
-    assignment._on_lost(consumer, PARTITIONS)
+    consumer.lose(consumer, PARTITIONS)
     assert assignment.revoked
     assert assignment.lost_at == 5
     now = 29.0
-    assignment._on_assign(consumer, PARTITIONS[:1])
+    consumer.assign_to(consumer, PARTITIONS[:1])
     assert (assignment.revoked, assignment.lost_at) == (False, None)
     assert [record.message for record in caplog.records] == [
         "group g: 2 partitions lost: the session has ended",
