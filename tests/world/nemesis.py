@@ -43,6 +43,10 @@ class Nemesis:
         """Have a fault dealt."""
         self._armed.append(_Armed(strike, strike.nth))
 
+    def disarm(self) -> None:
+        """Have no strike dealt any more."""
+        self._armed.clear()
+
     def arrive(self, life: Life, stage: str, name: str) -> None:
         """Somebody comes to a point."""
         point = Point(life.name, stage, name)

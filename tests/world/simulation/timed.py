@@ -90,7 +90,11 @@ class TimedWorld(World):
         self.known.pop(name, None)
 
     def kill_committing(self, name: str, stage: str) -> None:
-        """Kill a worker the next time this stage has written all, and not committed."""
+        """Kill a worker the next time this stage has written all, and not committed.
+
+        That is instead of any such kill that has not come about.
+        """
+        self.nemesis.disarm()
         self.nemesis.arm(Strike(Point(name, stage, "commit"), 1, "dies"))
 
     def freeze(self, name: str) -> None:
