@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count, cycle
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import ClassVar, Final, NamedTuple
 from tests.support.checker import History
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.life import Death, Life
-from tests.support.points import DONE, Fault
+from tests.support.points import DONE, Fault, Strike
 from tests.world.archive import Archive
 from tests.world.clock import Clock
 from tests.world.measures import Measures
@@ -189,6 +189,10 @@ class World:
         life.over = True
         self._bury(life)
 
+    def arm(self, strike: Strike) -> None:
+        """Have a fault befall a worker in the midst of a step."""
+        self.nemesis.arm(strike)
+
     def suffer(self, name: str, fault: Fault) -> None:
         """Let a fault befall a worker between two steps."""
         if name in self.lives:
@@ -214,6 +218,13 @@ class World:
                 for part in list(life.loops):
                     busy |= self.step(life, part)
         return busy
+
+    def hurry(self, name: str, stages: Sequence[str], steps: int) -> None:
+        """Let some stages of a worker take so many steps; all else has to wait."""
+        for _ in range(steps):
+            for stage in stages:
+                if name in self.lives:
+                    self.step(self.lives[name], stage)
 
     def step(self, life: Life, stage: str) -> bool:
         """Give one stage of a worker a step, if it is awake; tell if there was work."""
@@ -260,7 +271,7 @@ class World:
         owned = {shard for life in self.lives.values() for shard in life.index.stores()}
         return (
             routed == ends
-            and owned == set(range(self.topology.layout.shards))
+            and owned == set(range(self.plan().current.shards))
             and not any(life.index.status().restoring for life in self.lives.values())
         )
 

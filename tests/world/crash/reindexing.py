@@ -212,20 +212,3 @@ class ReindexedWorld(World):
         numbers = [old[at].sequence >> POSITION_BITS for at in old if old[at] != new[at]]
         before = sum(number < hand_over for number in numbers)
         return before, len(numbers) - before
-
-    def drained(self) -> bool:
-        """See the base class; all shards of the generation in use have an owner."""
-        current = self.plan().current
-        ends = {
-            TopicPartition(self.topology.documents, number): self.bus.end_offset(
-                self.topology.documents, number
-            )
-            for number in range(self.topology.layout.partitions)
-        }
-        routed = self.bus.committed(self.topology.group("route"), ends)
-        owned = {shard for life in self.lives.values() for shard in life.index.stores()}
-        return (
-            routed == ends
-            and owned == set(range(current.shards))
-            and not any(life.index.status().restoring for life in self.lives.values())
-        )

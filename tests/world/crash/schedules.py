@@ -1,30 +1,24 @@
-"""Schedules: what happens in a run, as plain data that can be drawn, shrunk and read."""
+"""Schedules of faults and of workers that come and go, drawn at random."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol, get_args
+from typing import Final, NamedTuple, get_args
 
 from hypothesis import strategies as st
 
 from tests.support.checker import History
 from tests.support.points import DONE, Fault, Point, Strike
 from tests.support.texts import near_copies
+from tests.world import acts as world_acts
+from tests.world.acts import Act, doing
 from tests.world.measures import Measures
 from tests.world.world import World
 from worker.topology import STAGES
 
-__all__ = ["Act", "acts", "measures", "play"]
+__all__ = ["acts", "measures", "play"]
 
 NAMES: Final = ("a", "b", "c")
-"""The first runs from the beginning."""
 TEXTS: Final = near_copies(120, 7)
-
-
-class Act(Protocol):
-    """Something that happens."""
-
-    def do(self, world: World) -> None:
-        """Let it happen; to a worker that doesn't run, nothing does."""
 
 
 class Feed(NamedTuple):
@@ -57,96 +51,9 @@ def _fed(world: World) -> int:
     return sum(not own.is_passed_on(record) for record in world.inputs)
 
 
-class Go(NamedTuple):
-    """Everybody goes on for so many rounds."""
-
-    rounds: int
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        world.rounds(self.rounds)
-
-
-class Hurry(NamedTuple):
-    """One stage of one worker is ahead of all others."""
-
-    worker: str
-    stage: str
-    steps: int
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        for _ in range(self.steps):
-            if self.worker in world.lives:
-                world.step(world.lives[self.worker], self.stage)
-
-
-class Start(NamedTuple):
-    """A worker is started."""
-
-    worker: str
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        world.start(self.worker)
-
-
-class Leave(NamedTuple):
-    """A worker leaves for good."""
-
-    worker: str
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        world.leave(self.worker)
-
-
-class Restart(NamedTuple):
-    """A worker ends well, and comes back."""
-
-    worker: str
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        world.restart(self.worker)
-
-
-class Flush(NamedTuple):
-    """All of a worker's stores are flushed."""
-
-    worker: str
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        world.flush(self.worker)
-
-
-class Suffer(NamedTuple):
-    """A fault befalls a worker between two steps."""
-
-    worker: str
-    fault: Fault
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        world.suffer(self.worker, self.fault)
-
-
-class Arm(NamedTuple):
-    """A fault will befall a worker in the midst of a step."""
-
-    strike: Strike
-
-    def do(self, world: World) -> None:
-        """See `Act`."""
-        world.nemesis.arm(self.strike)
-
-
-def play(world: World, schedule: list[Act]) -> None:
+def play(world: World, schedule: list[Act[World]]) -> None:
     """Let everything happen in turn, then run to the end; somebody is always there."""
-    world.start("a")
-    for act in schedule:
-        act.do(world)
+    world_acts.play(world, schedule)
     if not world.lives:
         world.start("a")
     world.finish()
@@ -190,27 +97,27 @@ _STORES: Final = (
 )
 
 
-def acts() -> st.SearchStrategy[list[Act]]:
+def acts() -> st.SearchStrategy[list[Act[World]]]:
     """Draw a schedule: heaps of documents, and what happens before each is worked off."""
     workers = st.sampled_from(NAMES)
+    start = doing("start", workers)
     lasting: list[Fault] = ["dies", "dies, disk lost", "dies, away", "replaced", "evicted"]
-    armed: st.SearchStrategy[Act] = st.builds(Arm, _strikes())
-    act: st.SearchStrategy[Act] = st.one_of(
-        st.builds(Start, workers),
-        st.builds(Hurry, workers, st.sampled_from(STAGES), st.integers(1, 4)),
-        st.builds(Suffer, workers, st.sampled_from(lasting)),
-        st.builds(Restart, workers),
-        st.builds(Leave, workers),
-        st.builds(Flush, workers),
+    armed = doing("arm", _strikes())
+    act: st.SearchStrategy[Act[World]] = st.one_of(
+        start,
+        doing("hurry", workers, st.sampled_from([(stage,) for stage in STAGES]), st.integers(1, 4)),
+        doing("suffer", workers, st.sampled_from(lasting)),
+        doing("restart", workers),
+        doing("leave", workers),
+        doing("flush", workers),
         st.builds(Forget, st.integers(0, 20), st.booleans()),
     )
     heap = st.tuples(
         st.builds(Feed, st.integers(4, 14)),
         st.lists(st.one_of(armed, armed, act), min_size=1, max_size=6),
-        st.builds(Go, st.integers(1, 5)),
+        doing("rounds", st.integers(1, 5)),
     )
     heaps = st.lists(heap, min_size=2, max_size=8)
-    others: st.SearchStrategy[list[Act]] = st.lists(st.builds(Start, workers), max_size=2)
-    return st.tuples(others, heaps).map(
+    return st.tuples(st.lists(start, max_size=2), heaps).map(
         lambda drawn: [*drawn[0], *(a for fed, acts, go in drawn[1] for a in (fed, *acts, go))]
     )

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.support.corpus import FULL, examples
+from tests.world.acts import Act
 from tests.world.crash.proof import Oracle
-from tests.world.crash.schedules import Act, acts, measures, play
+from tests.world.crash.schedules import acts, measures, play
 from tests.world.measures import Measures
 from tests.world.world import World
 
@@ -34,7 +35,7 @@ MANY = settings(FEW, max_examples=examples(24, 2_000), derandomize=not FULL, pri
 @FEW
 @given(measures=measures(), schedule=acts())
 def test_any_schedule(
-    directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act]
+    directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act[World]]
 ) -> None:
     holds(directory, oracle, measures, schedule)
 
@@ -44,12 +45,12 @@ def test_any_schedule(
 @MANY
 @given(measures=measures(), schedule=acts())
 def test_any_of_many_schedules(
-    directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act]
+    directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act[World]]
 ) -> None:
     holds(directory, oracle, measures, schedule)
 
 
-def holds(directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act]) -> None:
+def holds(directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act[World]]) -> None:
     with (
         tempfile.TemporaryDirectory(dir=directory) as place,
         closing(World(Path(place), measures)) as world,

@@ -1,23 +1,22 @@
-"""Schedules: what happens in a world, as plain data that can be drawn, shrunk and read."""
+"""Schedules: what is written, what befalls whom, and how much time passes, drawn at random."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from hypothesis import strategies as st
 
 from tests.support.texts import near_copies, pairs
+from tests.world.acts import Act, Do, doing
 from tests.world.measures import Keep, Measures
 from tests.world.simulation.timed import TimedWorld
 from tests.world.writer import Manner
 from worker.topology import STAGES
 
-__all__ = ["Act", "acts", "measures", "play"]
+__all__ = ["acts", "measures"]
 
 NAMES: Final = ("a", "b", "c")
-"""The first runs from the beginning."""
 TEXTS: Final = near_copies(400, 7)
 PAIRS: Final = pairs(400, 7)
 """For worlds with a window: no verdict depends on what a shortened log has lost."""
@@ -25,13 +24,6 @@ DAY: Final = 24
 _STAMPED: Final = (0, 30)
 _DATED: Final = (None, 3 * DAY, 400 * DAY, 500_000, -30, -3 * DAY, -500_000)
 """Ages of dates, in hours: of before 1970, and of the years after 2050, too."""
-
-
-class Act(Protocol):
-    """Something that happens."""
-
-    def do(self, world: TimedWorld) -> None:
-        """Let it happen; to a worker that doesn't run, nothing does."""
 
 
 class Write(NamedTuple):
@@ -69,112 +61,10 @@ class Stall(NamedTuple):
         world.wake(self.worker)
 
 
-class Work(NamedTuple):
-    """Everybody goes on for so many rounds."""
-
-    rounds: int
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.rounds(self.rounds)
-
-
-class Hurry(NamedTuple):
-    """The first stages of a worker work off what there is; the others have to wait."""
-
-    worker: str
-    stages: int
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        for _ in range(20):
-            if self.worker in world.lives:
-                world.work(world.lives[self.worker], STAGES[: self.stages])
-
-
-class Pass(NamedTuple):
-    """Hours go by."""
-
-    hours: int
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.pass_hours(self.hours)
-
-
-class Start(NamedTuple):
-    """A worker is started, if it may."""
-
-    worker: str
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.start(self.worker)
-
-
-class Stop(NamedTuple):
-    """A worker ends well."""
-
-    worker: str
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.stop(self.worker)
-
-
-class Kill(NamedTuple):
-    """A worker is killed."""
-
-    worker: str
-    lose_disk: bool
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.kill(self.worker, lose_disk=self.lose_disk)
-
-
-class KillCommitting(NamedTuple):
-    """A worker will be killed in the midst of a transaction of this stage."""
-
-    worker: str
-    stage: str
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.kill_committing(self.worker, self.stage)
-
-
-class Freeze(NamedTuple):
-    """A worker takes no steps until it is woken."""
-
-    worker: str
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.freeze(self.worker)
-
-
-class Wake(NamedTuple):
-    """A worker goes on."""
-
-    worker: str
-
-    def do(self, world: TimedWorld) -> None:
-        """See `Act`."""
-        world.wake(self.worker)
-
-
-def play(world: TimedWorld, schedule: list[Act]) -> None:
-    """Let everything happen, in order."""
-    world.start(NAMES[0])
-    for act in schedule:
-        act.do(world)
-
-
-def _outage(names: Sequence[str], stages: int, hours: int) -> list[Act]:
+def _outage(stages: int, hours: int) -> list[Do]:
     """Have everybody killed when so many stages are done, and nobody there for some time."""
-    done: list[Act] = [Hurry(name, stages) for name in names] if stages else []
-    return [*done, *(Kill(name, lose_disk=False) for name in names), Pass(hours)]
+    done = [Do("hurry", (name, STAGES[:stages], 20)) for name in NAMES]
+    return [*done, *(Do("suffer", (name, "dies")) for name in NAMES), Do("pass_hours", (hours,))]
 
 
 def measures(*, window: bool = False, dated: bool = False) -> st.SearchStrategy[Measures]:
@@ -211,14 +101,14 @@ def measures(*, window: bool = False, dated: bool = False) -> st.SearchStrategy[
     )
 
 
-def acts() -> st.SearchStrategy[list[Act]]:
+def acts() -> st.SearchStrategy[list[Act[TimedWorld]]]:
     """Draw a schedule: who comes, then in turns what is written, what befalls whom, and when."""
     workers = st.sampled_from(NAMES)
     some: st.SearchStrategy[tuple[int, ...]] = st.sampled_from(
         [(0,), (1,), (0, 1), (1, 2), (0, 1, 2), (0, 1, 2)]
     )
     manners: list[Manner] = ["plain", "transaction", "aborted first", "overlapping"]
-    write: st.SearchStrategy[Act] = st.builds(
+    write = st.builds(
         Write,
         st.integers(1, 12),
         some,
@@ -226,27 +116,27 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.sampled_from([*_STAMPED * 7, *[0] * 14, *_DATED]),
         st.none() | st.binary(max_size=9) | st.sampled_from([b"k" * 1_024, b"\xff" * 1_024]),
     )
-    act: st.SearchStrategy[Act] = st.one_of(
-        st.builds(Start, workers),
-        st.builds(Start, workers),
-        st.builds(Stop, workers),
-        st.builds(Kill, workers, st.booleans()),
-        st.builds(KillCommitting, workers, st.sampled_from(STAGES)),
-        st.builds(Freeze, workers),
-        st.builds(Wake, workers),
+    start = doing("start", workers)
+    act: st.SearchStrategy[Act[TimedWorld]] = st.one_of(
+        start,
+        start,
+        doing("stop", workers),
+        doing("suffer", workers, st.sampled_from(["dies", "dies, disk lost"])),
+        doing("kill_committing", workers, st.sampled_from(STAGES)),
+        doing("freeze", workers),
+        doing("wake", workers),
         st.builds(Stall, workers, st.integers(2, 12)),
-        st.builds(Hurry, workers, st.integers(1, 2)),
+        doing("hurry", workers, st.sampled_from([STAGES[:1], STAGES[:2]]), st.just(20)),
     )
     hours = st.sampled_from([1, 6, 30, 30, 4 * DAY, 9 * DAY])
-    after: st.SearchStrategy[list[Act]] = st.one_of(
-        st.builds(Work, st.integers(1, 30)).map(lambda work: [work]),
-        st.builds(Pass, hours).map(lambda passing: [passing]),
-        st.builds(_outage, st.just(NAMES), st.sampled_from([0, 2, 2, 3]), hours),
+    after = st.one_of(
+        doing("rounds", st.integers(1, 30)).map(lambda work: [work]),
+        doing("pass_hours", hours).map(lambda passing: [passing]),
+        st.builds(_outage, st.sampled_from([0, 2, 2, 3]), hours),
     )
     # Somebody is started in every turn: with nobody there, time only deletes what is unread.
-    turn = st.tuples(st.builds(Start, workers), write, st.lists(act, max_size=4), after)
-    others: st.SearchStrategy[list[Act]] = st.lists(st.builds(Start, workers), max_size=2)
-    return st.tuples(others, st.lists(turn, min_size=2, max_size=10)).map(
+    turn = st.tuples(start, write, st.lists(act, max_size=4), after)
+    return st.tuples(st.lists(start, max_size=2), st.lists(turn, min_size=2, max_size=10)).map(
         lambda drawn: [
             *drawn[0],
             *(a for start, write, acts, after in drawn[1] for a in (start, write, *acts, *after)),

@@ -13,19 +13,13 @@ BEFORE_ROUTE = ("fingerprint", "index")
 SHORT_DOCUMENTS = Keep(documents=12, matches=7 * 24)
 
 
-def judge_only(one: TimedWorld, name: str) -> None:
-    """Let all stages of a worker but the last work off what there is."""
-    for _ in range(30):
-        one.work(one.lives[name], BEFORE_ROUTE)
-
-
 def test_documents_deleted_after_they_were_judged_are_rejected(make: Make, judged: Judge) -> None:
     one = make(TimedWorld, Measures(partitions=3, keep=SHORT_DOCUMENTS))
     one.start("a")
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)
     one.writer.write(TEXTS[12:], range(3))
-    judge_only(one, "a")
+    one.hurry("a", BEFORE_ROUTE, 30)
     one.kill("a")
     one.pass_hours(48)
     assert len(one.losses.unpublished) == 12
@@ -61,7 +55,7 @@ def test_answers_deleted_before_they_were_read_are_not_passed_over(
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)
     one.writer.write(TEXTS[12:], range(3))
-    judge_only(one, "a")
+    one.hurry("a", BEFORE_ROUTE, 30)
     one.kill("a")
     one.pass_hours(48)
     assert {loss.stage for loss in one.losses.fatal} == {"route"}
@@ -78,7 +72,7 @@ def test_answers_deleted_with_their_documents_are_passed_over(
     one.writer.write(TEXTS[:12], range(3))
     one.pass_hours(1)
     one.writer.write(TEXTS[12:18], range(3))
-    judge_only(one, "a")
+    one.hurry("a", BEFORE_ROUTE, 30)
     one.kill("a")
     one.pass_hours(48)
     assert {loss.stage for loss in one.losses.fatal} == {"route"}
@@ -97,7 +91,7 @@ def test_answers_for_aborted_documents_may_be_deleted(make: Make, judged: Judge)
     one.writer.write(TEXTS[:12], range(3), "transaction")
     one.pass_hours(1)
     one.writer.write(TEXTS[12:18], range(3), "aborted")
-    judge_only(one, "a")
+    one.hurry("a", BEFORE_ROUTE, 30)
     one.kill("a")
     one.pass_hours(48)
     assert one.start("a"), one.endings

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.support.corpus import FULL, examples
+from tests.world.acts import Act, play
 from tests.world.measures import Measures
-from tests.world.simulation.acts import Act, acts, measures, play
+from tests.world.simulation.acts import acts, measures
 from tests.world.simulation.judge import problems
 from tests.world.simulation.timed import TimedWorld
 
@@ -32,7 +33,7 @@ MANY = settings(FEW, max_examples=examples(100, 3_000), derandomize=not FULL, pr
 @pytest.mark.timeout(600)  # Hypothesis may shorten what fails for five minutes.
 @FEW
 @given(measures=WORLDS, schedule=acts())
-def test_any_schedule(directory: Path, measures: Measures, schedule: list[Act]) -> None:
+def test_any_schedule(directory: Path, measures: Measures, schedule: list[Act[TimedWorld]]) -> None:
     holds(directory, measures, schedule)
 
 
@@ -40,11 +41,13 @@ def test_any_schedule(directory: Path, measures: Measures, schedule: list[Act]) 
 @pytest.mark.timeout(0 if FULL else 600)
 @MANY
 @given(measures=WORLDS, schedule=acts())
-def test_any_of_many_schedules(directory: Path, measures: Measures, schedule: list[Act]) -> None:
+def test_any_of_many_schedules(
+    directory: Path, measures: Measures, schedule: list[Act[TimedWorld]]
+) -> None:
     holds(directory, measures, schedule)
 
 
-def holds(directory: Path, measures: Measures, schedule: list[Act]) -> None:
+def holds(directory: Path, measures: Measures, schedule: list[Act[TimedWorld]]) -> None:
     with (
         tempfile.TemporaryDirectory(dir=directory) as place,
         closing(TimedWorld(Path(place), measures)) as world,

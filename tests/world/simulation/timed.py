@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -136,11 +135,6 @@ class TimedWorld(World):
             if idle == QUIET_ROUNDS:
                 return True
         return False
-
-    def work(self, life: Life, stages: Sequence[str]) -> None:
-        """Give stages of a worker a step each, if it is awake."""
-        for stage in stages:
-            self.step(life, stage)
 
     def _end_sessions(self) -> None:
         """Give up the seats of those who have been away for too long."""
