@@ -136,9 +136,13 @@ def acts() -> st.SearchStrategy[list[Act[TimedWorld]]]:
     )
     # Somebody is started in every turn: with nobody there, time only deletes what is unread.
     turn = st.tuples(start, write, st.lists(act, max_size=4), after)
-    return st.tuples(st.lists(start, max_size=2), st.lists(turn, min_size=2, max_size=10)).map(
-        lambda drawn: [
-            *drawn[0],
-            *(a for start, write, acts, after in drawn[1] for a in (start, write, *acts, *after)),
-        ]
-    )
+
+    def in_order(
+        others: list[Do], turns: list[tuple[Do, Write, list[Act[TimedWorld]], list[Do]]]
+    ) -> list[Act[TimedWorld]]:
+        schedule: list[Act[TimedWorld]] = [*others]
+        for started, written, befalls, afterwards in turns:
+            schedule += [started, written, *befalls, *afterwards]
+        return schedule
+
+    return st.builds(in_order, st.lists(start, max_size=2), st.lists(turn, min_size=2, max_size=10))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -13,14 +12,25 @@ from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.ends import Ends
 
+Told = Callable[[Consumer, list[TopicPartition]], None]
+
 
 class Group(Consumer):
     """A consumer that a test tells what its group has given and taken."""
 
-    def subscribe(self, topics: list[str], **told: Any) -> None:  # noqa: ANN401, ARG002 -- librdkafka's
-        self.assign_to = told["on_assign"]
-        self.revoke = told["on_revoke"]
-        self.lose = told["on_lost"]
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assign: Told | None = None,
+        on_revoke: Told | None = None,
+        on_lost: Told | None = None,
+    ) -> None:
+        """Keep whom to tell; no broker is asked."""
+        assert topics
+        assert on_assign
+        assert on_revoke
+        assert on_lost
+        self.assign_to, self.revoke, self.lose = on_assign, on_revoke, on_lost
 
 
 PARTITIONS = [TopicPartition("in", 0), TopicPartition("in", 1)]
