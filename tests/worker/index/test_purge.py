@@ -11,7 +11,6 @@ import pytest
 from lsh.index import DocumentBatch, Forgotten
 from tests.support.filling import RULES, random_documents
 from worker.index.contents import DOCUMENTS_A_PAGE
-from worker.index.keyspace import GONE
 from worker.index.store import BandStore, StoreOptions
 
 OPTIONS = StoreOptions(erasure_seconds=100, run_documents=200)
@@ -89,13 +88,11 @@ def test_a_store_remembers_that_something_was_forgotten(tmp_path: Path) -> None:
     decision = store.decide(more, RULES)
     assert (decision.inserted, decision.forgotten) == (1, 0)
     store.apply(decision, offset=store.offset + 1, documents=2)
-    assert store._get([GONE]) == [None]
     forget(store, [documents.ids[3]])
     for _ in range(2):
-        assert store._get([GONE]) != [None]
         assert not any(answer.matches for answer in store.reader().query(third, RULES))
         clock.now += 50
-        while store._purge.due:
+        for _ in range(COUNT // DOCUMENTS_A_PAGE):
             store.purge_if_due()
         store.close()
         store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
@@ -132,40 +129,4 @@ def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
     forgotten = [Forgotten(0, ident) for ident in ids]
     again = store.decide(replace(random_documents(0, columns=range(3)), forgotten=forgotten), RULES)
     assert (again.known, again.forgotten) == ([], 0)
-    store.close()
-    store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
-    assert not store._purge.due
-    store.close()
-
-
-def test_many_pages_are_purged_some_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("worker.index.purge._MOST", 2)
-    clock = Clock()
-    store = BandStore(tmp_path / "s", {"test": 1}, options=OPTIONS, clock=clock)
-    ids = list(inserted(store).ids[: 5 * DOCUMENTS_A_PAGE])
-    forget(store, ids)
-    clock.now = 50
-    for left in (3, 1, 0):
-        store.purge_if_due()
-        assert len(store._purge._pages) == left
-    assert not any(in_files(tmp_path / "s", ident) for ident in ids)
-    store.close()
-
-
-def test_far_apart_pages_are_purged_one_range_at_a_time(tmp_path: Path) -> None:
-    clock = Clock()
-    path = tmp_path / "s"
-    store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
-    for offset in range(1, 6):
-        documents = random_documents(COUNT, first=store.inserted, columns=range(3))
-        store.apply(store.decide(documents, RULES), offset=offset, documents=COUNT)
-    forget(store, [b"document 10", b"document 4990"])
-    clock.now = 50
-    for left in (1, 0):
-        assert store._purge.due
-        store.purge_if_due()
-        assert len(store._purge._pages) == left
-    assert not store._purge.due
     store.close()
