@@ -152,11 +152,11 @@ class Application:
 
     def loop(self, stage: str, instance: str) -> Loop:
         """Build a stage and seat it in its group."""
-        built = self.stage(stage)
+        built, inputs = self.stage(stage), list(self._inputs(stage))
         seats = stage == "index"
         member: Member = self._bus.join(
             self.topology.group(stage),
-            list(built.topics),
+            inputs,
             instance,
             # Frames are hashes and ids, of which lz4 saves 5 to 25 %; of newswire it saves a third.
             compress=stage not in _FRAMES_ONLY,
@@ -164,7 +164,7 @@ class Application:
         )
         if seats:
             member = SharedMember(member, self._reader())
-        elif self._fetches is not None and self.topology.documents in built.topics:
+        elif self._fetches is not None and self.topology.documents in inputs:
             fetches, group = self._fetches(), self.topology.group(stage)
             reader = self._careful(fetches, group)
             member = CarefulMember(
@@ -184,7 +184,8 @@ class Application:
     def succeed(self, loop: Loop) -> Loop:
         """Build a stage in the seat of an earlier one, which ends; it may read other topics."""
         built = self.stage(loop.stage.name)
-        same = set(built.topics) == set(loop.stage.topics)
+        inputs = self._inputs(built.name)
+        same = inputs.keys() == set(loop.inputs)
         if not same:
             loop.finish()
         loop.stage.close()
@@ -192,7 +193,7 @@ class Application:
         if same:  # The group would not assign partitions anew.
             successor.take_over(loop)
         else:
-            loop.member.subscribe(built.topics)
+            loop.member.subscribe(list(inputs))
         return successor
 
     def _loop(self, built: Stage, member: Member) -> Loop:

@@ -90,7 +90,6 @@ def _main(directory: Path, way: str) -> None:
     burst = stage.process(
         [document(n, f"{'poison' if n == POISON else 'text'} number {n}") for n in range(DOCUMENTS)]
     )
-    assert burst is not None
     stage.committed()
     frames = [
         decode(FingerprintFrame, record.value, LAYOUT)

@@ -62,7 +62,11 @@ class OwnedShards:
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Keep the shards that stay, release those that were revoked, start opening new ones."""
+        """Keep the shards that stay, release those that were revoked, start opening new ones.
+
+        Whoever ships snapshots deletes from the log what those of all shards contain, also from
+        under a shard that replays it into an earlier store of its own. That store is replaced.
+        """
         for partition in self.opening.keys() - offsets.keys():
             self._stop_opening(partition)
         self._let_go(self.owned.keys() - offsets.keys())
@@ -152,20 +156,6 @@ class OwnedShards:
         self._directories.put_aside(partition.partition, why)
         high = max(shard.log.high, shard.committed)
         self._open(partition, shard.log._replace(high=high, committed=shard.committed))
-
-    def shortened(self, partition: TopicPartition, low: int, high: int) -> int:
-        """Go on at the log's start, or with another store; see `Ownership`.
-
-        Whoever ships snapshots deletes what those of all shards contain, also from under a shard
-        that replays it into an earlier store of its own.
-        """
-        shard = self.owned[partition]
-        shard.log = shard.log._replace(low=low, high=max(high, shard.log.high))
-        why = _objection(shard.log, shard.store)
-        if why is None:
-            return shard.log.start(shard.store.offset)
-        self.replace(partition, why)
-        return low
 
     @contextmanager
     def guarded(self, partition: TopicPartition) -> Iterator[None]:

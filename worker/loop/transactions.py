@@ -33,6 +33,7 @@ from worker.bus import (
 from worker.loop.options import LoopOptions
 from worker.loop.refused import described
 from worker.probe import Probe, probing
+from worker.wire.headers import reduced_rejection
 
 __all__ = ["Commit", "Ended", "Outcome", "Transactions"]
 
@@ -78,19 +79,14 @@ class Transactions:
         renew: Callable[[], None],
         effect: Callable[[], Effect],
         *,
-        reduced: Callable[[Outgoing], Outgoing | None],
         options: LoopOptions,
         probe: Probe,
         clock: Callable[[], float],
     ) -> None:
-        """Take the stage's name, a function that makes a new producer, and `Member.effect`.
-
-        ``reduced`` returns a smaller version of a refused record, or None if there is none.
-        """
+        """Take the stage's name, a function that makes a new producer, and `Member.effect`."""
         self._stage = stage
         self._renew = renew
         self._effect = effect
-        self._reduced = reduced
         self._options = options
         self._probe = probe
         self._clock = clock
@@ -211,7 +207,7 @@ class Transactions:
     def _reduce(self, records: list[Outgoing], refused: Sequence[Outgoing], why: str) -> bool:
         """Replace the largest refused record that has a smaller version; return whether one has."""
         for record in sorted(refused, key=lambda one: one.size, reverse=True):
-            smaller = self._reduced(record)
+            smaller = reduced_rejection(record)
             if smaller is not None:
                 sizes = record.size, smaller.size
                 told = "%s: %s refuses a record of %d bytes; it is published with %d bytes: %s"

@@ -158,12 +158,6 @@ class Ownership(Protocol[StoreT_co]):
     def started(self) -> dict[TopicPartition, int]:
         """Return the shards that have become ready; see `Stage`."""
 
-    def shortened(self, partition: TopicPartition, low: int, high: int) -> int:
-        """Take note that a shard's log begins later than the frame that the shard is to read next.
-
-        Returns where to read on. If the shard's store can't continue from there, it is replaced.
-        """
-
     def guarded(self, partition: TopicPartition) -> AbstractContextManager[None]:
         """Replace the shard's store if the body finds it damaged, and continue.
 

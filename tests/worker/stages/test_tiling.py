@@ -29,7 +29,6 @@ def frames(order: list[int]) -> list[Record]:
     cut: list[Record] = []
     for number in range(max(order) + 1):
         burst = first.process([document(number)])
-        assert burst is not None
         cut += seated(records(burst.records, "app.fingerprints"))
     skips = order == sorted(set(order))
     return [
