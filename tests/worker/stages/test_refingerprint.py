@@ -348,7 +348,8 @@ class TestHandOver:
         burst = logs.stage.process(log[:2])
         assert burst.offsets == {ORDER: 1}
         after = logs.stage.process(log[2:])
-        assert not (after.offsets or after.more)
+        assert not after.offsets
+        assert not after.more
 
     def test_it_has_the_new_layout_and_is_written_with_its_offset(self) -> None:
         logs = TwoLogs()
