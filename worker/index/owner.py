@@ -14,7 +14,6 @@ from worker.index.log_range import LogRange
 from worker.index.opening import Opening
 from worker.index.owned_shard import OwnedShard
 from worker.index.recovery import Recovery
-from worker.index.replay_reports import ReplayReports
 from worker.index.snapshots import Shipper
 from worker.index.standby import Standby
 from worker.index.store import BandStore
@@ -51,7 +50,6 @@ class OwnedShards:
         self._standby = standby
         self._background = background
         self._clock = clock
-        self._reports = ReplayReports(clock)
         self.owned: dict[TopicPartition, OwnedShard] = {}
         self.opening: dict[TopicPartition, Opening] = {}
         self._fetched = 0
@@ -146,7 +144,7 @@ class OwnedShards:
                 self.replace(partition, why)
                 continue
             starts[partition] = opening.log.start(shard.store.offset)
-        self._reports.follow(self.owned)
+        self._report()
         return starts
 
     def replace(self, partition: TopicPartition, why: str) -> None:
@@ -188,7 +186,13 @@ class OwnedShards:
                     self._shipper.sweep_if_due(partition.partition)
         if self._standby is not None and not self._background:
             self._standby.step(0.0)
-        self._reports.follow(self.owned)
+        self._report()
+
+    def _report(self) -> None:
+        """Log the replays that go on."""
+        now = self._clock()
+        for partition, shard in self.owned.items():
+            shard.report(partition.partition, now)
 
     def waiting(self) -> frozenset[TopicPartition]:
         """Return the owned partitions whose store isn't open yet."""

@@ -23,7 +23,7 @@ from worker.index.log_range import LogRange
 from worker.index.recovery import Recovery
 from worker.index.store import BandStore
 from worker.index.warm_shards import Warm, WarmShard, WarmShards
-from worker.stages.tiling import FrameOutOfPlace
+from worker.stages.order import FrameOutOfPlace
 
 __all__ = ["Standby"]
 

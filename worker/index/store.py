@@ -35,7 +35,7 @@ from worker.index.rocksdb import (
 )
 from worker.index.run_tables import RunTables, family_names
 from worker.index.spans import ReadingEnded
-from worker.index.store_reader import StoreReader, look_up, read
+from worker.index.store_reader import StoreReader, read
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
 from worker.stages.ownership import NoReaders, Parts, Readers
@@ -199,13 +199,13 @@ class BandStore:
 
     def reader(self) -> StoreReader:
         """Return a reader for another thread. `apply` must not run while it is used."""
-        return StoreReader(self.path, self._shard, self._tables.get)
+        return StoreReader(self.path, self._shard, self._tables)
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents against this store."""
         try:
             plan = self._shard.plan(batch, rules)
-            look_up(plan, self._tables.get)
+            self._tables.look_up(plan)
             decision = plan.judge()
         except Damaged as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
@@ -263,7 +263,7 @@ class BandStore:
         if decision.inserted > self._shard.room:
             raise OSError(f"{self.path}: it is full: it has {self.documents_kept()} documents")
         try:
-            look_up(plan, self._tables.get)
+            self._tables.look_up(plan)
             return plan, plan.writes()
         except Damaged as error:
             raise StoreDamaged(f"{self.path}: {error}") from error

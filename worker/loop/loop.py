@@ -20,10 +20,9 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
-from worker.loop.backlog import Backlog
+from worker.loop.inputs import Backlog, QuietInputs
 from worker.loop.options import LoopEvents, LoopOptions
 from worker.loop.pace import Pace
-from worker.loop.quiet import QuietInputs
 from worker.loop.transactions import Transactions
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages import Burst, Stage, StageError, Status

@@ -34,8 +34,7 @@ from worker.index.store_reader import StoreReader
 from worker.queries.shard_lock import ShardLock
 from worker.stages.base import StageError
 from worker.stages.judge import pass_over
-from worker.stages.order import Documents, Placed
-from worker.stages.tiling import FrameOutOfPlace
+from worker.stages.order import Documents, FrameOutOfPlace, Placed
 from worker.wire import hand_over
 
 __all__ = ["Following", "Reached", "Warming"]

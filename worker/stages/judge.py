@@ -10,9 +10,8 @@ from lsh._core import Decision
 from lsh.index import BucketRules
 from worker.bus import Record
 from worker.stages.coverage import Coverage
-from worker.stages.order import Documents, Placed, placed
+from worker.stages.order import Documents, Placed, covered, placed
 from worker.stages.ownership import NoReaders, Readers, ShardStore
-from worker.stages.tiling import covered
 from worker.wire import Layout, hand_over
 
 __all__ = ["Judge", "Judgement", "pass_over"]

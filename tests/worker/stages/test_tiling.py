@@ -12,7 +12,7 @@ from worker.index.keyspace import COVERAGE
 from worker.index.store import BandStore
 from worker.stages import Index
 from worker.stages.coverage import Coverage, Span
-from worker.stages.tiling import FrameOutOfPlace
+from worker.stages.order import FrameOutOfPlace
 
 SEAT = TopicPartition("app.shards", 0)
 WRONG = {
