@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from time import monotonic
 from typing import TypeVar
 
@@ -210,12 +208,9 @@ class Following(Closing):
             self._disconnect()
             if self._background:
                 self._ending.wait(_LOOK_SECONDS)
-        of_shards = {
-            number: list(some)
-            for number, some in groupby(
-                sorted(records, key=attrgetter("partition")), attrgetter("partition")
-            )
-        }
+        of_shards: dict[int, list[Record]] = {}
+        for record in records:
+            of_shards.setdefault(record.partition, []).append(record)
         for number, shard in self._shards.items():
             if shard.store is not None:
                 self._apply(shard, shard.store, of_shards.get(number, []))
