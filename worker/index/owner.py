@@ -18,7 +18,7 @@ from worker.index.snapshots import Shipper
 from worker.index.standby import Standby
 from worker.index.store import BandStore
 from worker.index.warm_shards import Warm
-from worker.stages.base import RestoreState, StageError
+from worker.stages.base import RestoreState, StageError, Status
 
 __all__ = ["OwnedShards"]
 
@@ -198,12 +198,17 @@ class OwnedShards:
         """Return the owned partitions whose store isn't open yet."""
         return frozenset(p for p, opening in self.opening.items() if not opening.given_up)
 
-    def states(self) -> dict[int, RestoreState]:
-        """Return the progress of the shards that don't answer yet. Thread-safe."""
+    def status(self) -> Status:
+        """Return which shards don't answer yet, and how far warm ones are behind. Thread-safe.
+
+        Reads plain numbers only, and no store that the stage's thread may close.
+        """
         states = {}
+        moved = self._fetched + self._replayed
         for partition, opening in list(self.opening.items()):
+            progress = opening.progress
+            moved += progress.moved
             if not opening.given_up:
-                progress = opening.progress
                 states[partition.partition] = RestoreState(
                     progress.bytes_done, progress.bytes_total, opening.log.committed
                 )
@@ -211,16 +216,7 @@ class OwnedShards:
             if shard.silent:
                 remaining = shard.committed - shard.store.offset
                 states[partition.partition] = RestoreState(remaining=remaining)
-        return states
-
-    def standby_lag(self) -> Mapping[int, int]:
-        """Return how many records each warm shard is behind its group. Thread-safe."""
-        return self._standby.lag() if self._standby is not None else {}
-
-    def moved(self) -> int:
-        """Return a counter that grows while anything is fetched or replayed. Thread-safe."""
-        under_way = sum(opening.progress.moved for opening in list(self.opening.values()))
-        return self._fetched + under_way + self._replayed
+        return Status(states, moved, self._standby.lag() if self._standby is not None else {})
 
     def _let_go(self, partitions: frozenset[TopicPartition] | set[TopicPartition]) -> None:
         """Close these stores, even if closing one fails.

@@ -258,12 +258,8 @@ class Index(Generic[StoreT]):
         self.events.holding(self.stores())
 
     def status(self) -> Status:
-        """Return the progress of shards that don't answer yet, and of warm ones; thread-safe.
-
-        It reads plain numbers only, and no store that the stage's thread may close.
-        """
-        shards = self._shards
-        return Status(shards.states(), shards.moved(), shards.standby_lag())
+        """Return the state of the shards; see `Shards`."""
+        return self._shards.status()
 
     def stores(self) -> dict[int, StoreT]:
         """Return the open stores by shard. Use them only in the stage's own thread."""

@@ -212,7 +212,7 @@ def test_what_ends_the_thread_is_raised_where_it_is_checked(tmp_path: Path) -> N
 
     settings = Settings.model_validate({"index": {"cache_bytes": 1 << 20}})
     bus = MemoryBus()
-    bus.log_reader = denied  # type: ignore[method-assign]
+    bus.log_reader = denied  # type: ignore[method-assign, assignment]
     application = Application(settings, settings.topology(1), bus, tmp_path, background=True)
     with Following(application) as following:
         deadline = monotonic() + DEADLINE
