@@ -165,7 +165,7 @@ def test_it_is_warm_once_it_is_near_the_end(
         site.following.step()
         reached = site.following.reached()
         assert reached.warming == [0]
-        assert reached.furthest_behind == site.bus.end_offset(*site.topology.order) - 15
+        assert reached.furthest_behind == site.bus.end_offset(*site.topology.order) - 16
         with pytest.raises(Warming, match="shard 0 is warming up"):
             site.answers(body({"text": TEXT}))
         site.catch_up()

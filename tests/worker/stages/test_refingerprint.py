@@ -19,7 +19,7 @@ from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judge
 from worker.bus import Aborted, OutcomeUnknown, Outgoing, TopicPartition
 from worker.bus.memory.faults import Step
 from worker.formats.base import DocumentOptions
-from worker.stages import StageError
+from worker.stages import Burst, StageError
 from worker.wire import FingerprintFrame, HandOver, decode, encode, hand_over
 
 ORDER = TopicPartition("app.fingerprints", 0)
@@ -388,15 +388,17 @@ class TestRoom:
 
     def test_nothing_is_settled_while_a_frame_waits(self) -> None:
         logs = TwoLogs(batch=1)
-        for number in range(2):
+        for number in range(3):
             logs.text(f"{WORDS} {number}")
             logs.sign()
+        frames = logs.bus.read(*ORDER, 0, 100)
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 100))
-        logs.stage.process(logs.bus.read(*ORDER, 0, 100), room=1)
-        assert not logs.stage.process((), quiet={ORDER: 50}).offsets
-        logs.stage.process([])
-        settled = logs.stage.process((), quiet={ORDER: 50})
-        assert (settled.records, settled.offsets) == ([], {ORDER: 50})
+        logs.stage.process(frames, room=1)
+        burst = logs.stage.process([], room=1, quiet={ORDER: 50})
+        assert burst.offsets == {ORDER: frames[1].offset + 1}
+        burst = logs.stage.process([], quiet={ORDER: 50})
+        assert (len(burst.records), burst.offsets) == (1, {ORDER: 50})
+        assert logs.stage.process([], quiet={ORDER: 60}) == Burst([], {ORDER: 60}, 0)
 
     def test_frames_that_wait_pause_the_log_until_most_are_written(self) -> None:
         logs = TwoLogs(batch=1, buffer_bytes=4_000)

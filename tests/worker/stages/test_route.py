@@ -373,6 +373,7 @@ class TestRoute:
         bursts = [stage.process([*documents, *answers[0]], room)]
         while bursts[-1].more:
             bursts.append(stage.process([], room))
+        bursts = [burst for burst in bursts if burst.offsets]
         assert len(bursts) > 3
         assert max(len(burst.records) for burst in bursts) <= 3
         offsets = [burst.offsets[DOCS] for burst in bursts]
