@@ -161,6 +161,6 @@ def test_answers_are_read_step_by_step() -> None:
         for number in range(4):
             stage.process([answer(shard, number, 2)])
     bursts = [stage.process([document(offset)]) for offset in range(4 * FRAME)]
-    ends = [burst.offsets[DOCS] for burst in bursts if burst is not None]
+    ends = [burst.offsets[DOCS] for burst in bursts if burst.offsets]
     assert [b - a for a, b in pairwise(ends)] == [1] * (4 * FRAME - 1)
     assert lane.published == 4 * FRAME
