@@ -30,7 +30,7 @@ _END_SECONDS = 5.0
 class OwnedShards:
     """The shards that a worker owns; see `Ownership`.
 
-    Used in the stage's thread, except for what `Stage.status` reads.
+    Used in the stage's thread, except for `status`.
     """
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
