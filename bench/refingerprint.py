@@ -71,8 +71,8 @@ def _turn(payloads: Sequence[bytes]) -> tuple[float, float]:
         future_allowance_ms=60_000,
     )
     spent = [
-        _spent(Loop(stage, bus.join(stage.name, list(stage.topics), "worker")))
-        for stage in (first, again)
+        _spent(Loop(stage, bus.join(stage.name, [topic], "worker")))
+        for stage, topic in ((first, earlier.documents), (again, earlier.fingerprints))
     ]
     for one in (earlier, later):
         log = bus.read(one.fingerprints, 0, 0, len(payloads))

@@ -122,7 +122,7 @@ class _Shard:
                 for number, text in batch
             ]
             burst = fingerprint.process(records)
-            for signed in burst.records if burst is not None else ():
+            for signed in burst.records:
                 yield Record(*self._place, frames, _NOW_MS, None, signed.value)
                 frames += 1
 
@@ -136,7 +136,7 @@ class _Shard:
             start = index.adopt({self._place: committed}, _whole_log)[self._place]
             began = time.monotonic()
             for first in range(start, len(log), _BURST):
-                if index.process(log[first : first + _BURST]) is not None:
+                if index.process(log[first : first + _BURST]).offsets:
                     index.committed()
             return time.monotonic() - began
         finally:

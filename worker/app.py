@@ -9,7 +9,7 @@ from time import monotonic
 
 from lsh import Fingerprinter
 from lsh.index import BucketRules
-from worker.bus import Bus, LogReader, Member, Record, TopicPartition
+from worker.bus import Bus, LogReader, Member, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
 from worker.bus.fetches import Fetches
 from worker.bus.shared import SharedMember, SharedReader
@@ -109,7 +109,7 @@ class Application:
         self._fetches = fetches
         self.metrics = metrics or Metrics()
         self._bus = bus
-        self._background = background
+        self.background = background
         self._watch = watch
         self._watched = watched_fields(settings) if watch else ()
         self._texts = TextWatch(topology.layout.parameters) if watch else None
@@ -152,19 +152,19 @@ class Application:
 
     def loop(self, stage: str, instance: str) -> Loop:
         """Build a stage and seat it in its group."""
-        built = self.stage(stage)
+        built, inputs = self.stage(stage), list(self._inputs(stage))
         seats = stage == "index"
         member: Member = self._bus.join(
             self.topology.group(stage),
-            list(built.topics),
+            inputs,
             instance,
             # Frames are hashes and ids, of which lz4 saves 5 to 25 %; of newswire it saves a third.
             compress=stage not in _FRAMES_ONLY,
             of=self.topology.fingerprints if seats else None,
         )
         if seats:
-            member = SharedMember(member, self._reader())
-        elif self._fetches is not None and self.topology.documents in built.topics:
+            member = SharedMember(member, self.reader())
+        elif self._fetches is not None and self.topology.documents in inputs:
             fetches, group = self._fetches(), self.topology.group(stage)
             reader = self._careful(fetches, group)
             member = CarefulMember(
@@ -184,7 +184,8 @@ class Application:
     def succeed(self, loop: Loop) -> Loop:
         """Build a stage in the seat of an earlier one, which ends; it may read other topics."""
         built = self.stage(loop.stage.name)
-        same = set(built.topics) == set(loop.stage.topics)
+        inputs = self._inputs(built.name)
+        same = inputs.keys() == set(loop.inputs)
         if not same:
             loop.finish()
         loop.stage.close()
@@ -192,7 +193,7 @@ class Application:
         if same:  # The group would not assign partitions anew.
             successor.take_over(loop)
         else:
-            loop.member.subscribe(built.topics)
+            loop.member.subscribe(list(inputs))
         return successor
 
     def _loop(self, built: Stage, member: Member) -> Loop:
@@ -250,10 +251,10 @@ class Application:
             return []
         return [self._following.matches(n) for n in range(self._following.layout.shards)]
 
-    def _reader(self) -> SharedReader:
-        """Make a reader of the order, for any number of shards."""
+    def reader(self, stage: str = "index") -> SharedReader:
+        """Make a reader of the order for any number of shards, with the rights of a group."""
         topology = self.topology
-        group, topics = topology.group("index"), [topology.fingerprints]
+        group, topics = topology.group(stage), [topology.fingerprints]
         return SharedReader(topology.order, lambda: self._bus.log_reader(group, topics))
 
     def stage(self, name: str) -> Stage:
@@ -390,7 +391,7 @@ class Application:
             verification=Verification(snapshots.verify_seconds),
             erasure_seconds=self.settings.index.erasure_seconds,
             trim=trim if snapshots.trim_log else None,
-            background=self._background,
+            background=self.background,
             events=self.metrics.snapshots,
             probe=probe,
             clock=self._clock,
@@ -401,13 +402,13 @@ class Application:
         repository = self.repository()
         self.directories.tidy()
         judge = self.judge()
-        recovery = self._recovery(repository)
+        recovery = self.recovery(repository)
         shards = OwnedShards(
             recovery,
             self.directories,
             self._shipper(repository) if repository else None,
             self._standby(recovery, judge),
-            background=self._background,
+            background=self.background,
             clock=self._clock,
         )
         return Index(
@@ -425,36 +426,13 @@ class Application:
             rules=self.rules(),
         )
 
-    def _recovery(self, repository: Repository | None) -> Recovery:
+    def recovery(self, repository: Repository | None) -> Recovery:
+        """Make what opens the stores of shards, from snapshots there if need be."""
         return Recovery(
             self.directories,
             repository,
             forgets=self.settings.index.log_window_ms is not None,
             probe=self._probe("index"),
-        )
-
-    def follower(
-        self,
-        reader: Callable[[Callable[[], LogReader]], LogReader],
-        apply: Callable[[int, BandStore, list[Record]], None],
-    ) -> Standby:
-        """Make what keeps all shards warm as their log grows, whatever the group has committed.
-
-        ``reader`` returns what reads the log for all shards, from what connects to it. ``apply``
-        judges records, and applies their changes to a shard's store.
-        """
-        self.directories.tidy()
-        topology = self.topology
-        group, topics = topology.group("serve"), [topology.fingerprints]
-        return Standby(
-            [TopicPartition(topology.seats, shard) for shard in range(topology.layout.shards)],
-            lambda: reader(lambda: self._bus.log_reader(group, topics)),
-            self._recovery(self.repository()),
-            self.directories,
-            apply,
-            background=self._background,
-            past_group=True,
-            clock=self._clock,
         )
 
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:
@@ -464,11 +442,11 @@ class Application:
             return None
         return Standby(
             [TopicPartition(self.topology.seats, shard) for shard in shards],
-            self._reader,
+            self.reader,
             recovery,
             self.directories,
             judge.keep_warm,
-            background=self._background,
+            background=self.background,
             clock=self._clock,
         )
 

@@ -85,7 +85,6 @@ def test_a_torn_transaction_is_seen_and_completed(
         "route",
         member.renew,
         effect,
-        reduced=lambda _: None,
         options=LoopOptions(),
         probe=UNWATCHED,
         clock=monotonic,

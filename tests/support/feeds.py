@@ -104,7 +104,6 @@ def frames_of_feed(
                 Record(topology.documents, one.partition, offset, one.time, one.key, one.value)
             )
         made = stage.process(records)
-        assert made is not None
         clock = max(clock, max(one.read for one in some) + chance.randint(2, 300))
         assert {frame.topic for frame in made.records} <= {topology.fingerprints}
         frames += [

@@ -64,10 +64,9 @@ class KilledReplay:
             if self._chance.random() < ABORTED:
                 self._positions = dict(index.adopt(self._committed, self._range))
                 continue
-            if produced is not None:
-                for outgoing in produced.records:
-                    answers.take(decode(MatchFrame, outgoing.value, self._topology.layout.id))
-                self._committed |= produced.offsets
+            for outgoing in produced.records:
+                answers.take(decode(MatchFrame, outgoing.value, self._topology.layout.id))
+            self._committed |= produced.offsets
             index = self._ended(index, reached)
         index.close()
         return answers.verdicts()

@@ -114,7 +114,7 @@ class TwoLogs:
         self._format = JsonFormat(limits or DocumentOptions())
         self.sent: list[Record] = []
         self.counts = Counts()
-        self._fingerprint = self._seat(self._first(), "app.fingerprint")
+        self._fingerprint = self._seat(self._first(), "app.fingerprint", self.source.documents)
         self.refingerprint = self.restart()
 
     def _first(self) -> Fingerprint:
@@ -126,8 +126,8 @@ class TwoLogs:
             frame_bytes=self._frame_bytes[0],
         )
 
-    def _seat(self, stage: Fingerprint | Refingerprint, group: str) -> Loop:
-        member = self.bus.join(group, stage.topics, "w")
+    def _seat(self, stage: Fingerprint | Refingerprint, group: str, topic: str) -> Loop:
+        member = self.bus.join(group, [topic], "w")
         options = LoopOptions(max_records=self._batch, settle_seconds=0.0, retry_seconds=1e9)
         return Loop(stage, member, options=options, clock=self._clock)
 
@@ -150,7 +150,9 @@ class TwoLogs:
             deaths=self.notes.life(),
             events=self.counts,
         )
-        self.refingerprint = self._seat(self.stage, "app.g1.refingerprint")
+        self.refingerprint = self._seat(
+            self.stage, "app.g1.refingerprint", self.source.fingerprints
+        )
         return self.refingerprint
 
     def send(self, partition: int, value: bytes | None, **more: object) -> None:
@@ -216,7 +218,7 @@ class TwoLogs:
         stage.adopt({TopicPartition(one.topic, one.partition): 0 for one in self.sent}, _nothing)
         burst = stage.process(self.sent)
         found: dict[tuple[int, int], Judged] = {}
-        for out in burst.records if burst else ():
+        for out in burst.records:
             if out.topic == self.target.fingerprints:
                 frame = decode(FingerprintFrame, out.value, "new")
                 found |= {(frame.partition, one.offset): one for one in judged(frame)}

@@ -14,12 +14,11 @@ from worker.index.log_range import LogRange
 from worker.index.opening import Opening
 from worker.index.owned_shard import OwnedShard
 from worker.index.recovery import Recovery
-from worker.index.replay_reports import ReplayReports
 from worker.index.snapshots import Shipper
 from worker.index.standby import Standby
 from worker.index.store import BandStore
 from worker.index.warm_shards import Warm
-from worker.stages.base import RestoreState, StageError
+from worker.stages.base import RestoreState, StageError, Status
 
 __all__ = ["OwnedShards"]
 
@@ -31,7 +30,7 @@ _END_SECONDS = 5.0
 class OwnedShards:
     """The shards that a worker owns; see `Ownership`.
 
-    Used in the stage's thread, except for what `Stage.status` reads.
+    Used in the stage's thread, except for `status`.
     """
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
@@ -51,7 +50,6 @@ class OwnedShards:
         self._standby = standby
         self._background = background
         self._clock = clock
-        self._reports = ReplayReports(clock)
         self.owned: dict[TopicPartition, OwnedShard] = {}
         self.opening: dict[TopicPartition, Opening] = {}
         self._fetched = 0
@@ -62,7 +60,11 @@ class OwnedShards:
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Keep the shards that stay, release those that were revoked, start opening new ones."""
+        """Keep the shards that stay, release those that were revoked, start opening new ones.
+
+        Whoever ships snapshots deletes from the log what those of all shards contain, also from
+        under a shard that replays it into an earlier store of its own. That store is replaced.
+        """
         for partition in self.opening.keys() - offsets.keys():
             self._stop_opening(partition)
         self._let_go(self.owned.keys() - offsets.keys())
@@ -142,7 +144,7 @@ class OwnedShards:
                 self.replace(partition, why)
                 continue
             starts[partition] = opening.log.start(shard.store.offset)
-        self._reports.follow(self.owned)
+        self._report()
         return starts
 
     def replace(self, partition: TopicPartition, why: str) -> None:
@@ -152,20 +154,6 @@ class OwnedShards:
         self._directories.put_aside(partition.partition, why)
         high = max(shard.log.high, shard.committed)
         self._open(partition, shard.log._replace(high=high, committed=shard.committed))
-
-    def shortened(self, partition: TopicPartition, low: int, high: int) -> int:
-        """Go on at the log's start, or with another store; see `Ownership`.
-
-        Whoever ships snapshots deletes what those of all shards contain, also from under a shard
-        that replays it into an earlier store of its own.
-        """
-        shard = self.owned[partition]
-        shard.log = shard.log._replace(low=low, high=max(high, shard.log.high))
-        why = _objection(shard.log, shard.store)
-        if why is None:
-            return shard.log.start(shard.store.offset)
-        self.replace(partition, why)
-        return low
 
     @contextmanager
     def guarded(self, partition: TopicPartition) -> Iterator[None]:
@@ -198,18 +186,29 @@ class OwnedShards:
                     self._shipper.sweep_if_due(partition.partition)
         if self._standby is not None and not self._background:
             self._standby.step(0.0)
-        self._reports.follow(self.owned)
+        self._report()
+
+    def _report(self) -> None:
+        """Log the replays that go on."""
+        now = self._clock()
+        for partition, shard in self.owned.items():
+            shard.report(partition.partition, now)
 
     def waiting(self) -> frozenset[TopicPartition]:
         """Return the owned partitions whose store isn't open yet."""
         return frozenset(p for p, opening in self.opening.items() if not opening.given_up)
 
-    def states(self) -> dict[int, RestoreState]:
-        """Return the progress of the shards that don't answer yet. Thread-safe."""
+    def status(self) -> Status:
+        """Return which shards don't answer yet, and how far warm ones are behind. Thread-safe.
+
+        Reads plain numbers only, and no store that the stage's thread may close.
+        """
         states = {}
+        moved = self._fetched + self._replayed
         for partition, opening in list(self.opening.items()):
+            progress = opening.progress
+            moved += progress.moved
             if not opening.given_up:
-                progress = opening.progress
                 states[partition.partition] = RestoreState(
                     progress.bytes_done, progress.bytes_total, opening.log.committed
                 )
@@ -217,16 +216,7 @@ class OwnedShards:
             if shard.silent:
                 remaining = shard.committed - shard.store.offset
                 states[partition.partition] = RestoreState(remaining=remaining)
-        return states
-
-    def standby_lag(self) -> Mapping[int, int]:
-        """Return how many records each warm shard is behind its group. Thread-safe."""
-        return self._standby.lag() if self._standby is not None else {}
-
-    def moved(self) -> int:
-        """Return a counter that grows while anything is fetched or replayed. Thread-safe."""
-        under_way = sum(opening.progress.moved for opening in list(self.opening.values()))
-        return self._fetched + under_way + self._replayed
+        return Status(states, moved, self._standby.lag() if self._standby is not None else {})
 
     def _let_go(self, partitions: frozenset[TopicPartition] | set[TopicPartition]) -> None:
         """Close these stores, even if closing one fails.

@@ -161,7 +161,7 @@ class ReadOnlyStore(Closing):
         """
         packed = self._one(HEADER) or b""
         check_header(packed, unpack_header(packed, self._path), self._path)
-        return StoreReader(self._path, self.shard(), self._pages.get)
+        return StoreReader(self._path, self.shard(), self._pages)
 
     def close(self) -> None:
         """Close the store."""

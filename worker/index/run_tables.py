@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
+from lsh._core import Plan, Query
 from worker.index.keyspace import CELLS, HEADER, Range, of_run
 from worker.index.spans import span
 
@@ -81,6 +82,14 @@ class Pages:
             # One that came or went while a store was opened read-only isn't there.
             with suppress(Exception):
                 self._families[_number(name)] = db.get_column_family(name)
+
+    def look_up(self, plan: Plan | Query) -> None:
+        """Read what a plan or a query needs, until it needs nothing any more."""
+        while groups := plan.keys():
+            values: list[bytes | None] = []
+            for run, keys in groups:
+                values += self.get(run, keys)
+            plan.give(values)
 
     def get(self, run: int | None, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the pages of a run with n keys; None: the values of n keys of no run."""

@@ -23,7 +23,7 @@ from worker.index.log_range import LogRange
 from worker.index.recovery import Recovery
 from worker.index.store import BandStore
 from worker.index.warm_shards import Warm, WarmShard, WarmShards
-from worker.stages.tiling import FrameOutOfPlace
+from worker.stages.order import FrameOutOfPlace
 
 __all__ = ["Standby"]
 
@@ -56,14 +56,11 @@ class Standby:
         apply: Callable[[int, BandStore, list[Record]], None],
         *,
         background: bool,
-        past_group: bool = False,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take the shards to keep warm. Nothing starts before the first `hand_over`.
 
-        ``apply`` judges records and applies their changes to a store, like a replay. With
-        ``past_group``, records are applied whatever the group has committed: the shards can then
-        never be handed over.
+        ``apply`` judges records and applies their changes to a store, like a replay.
         """
         self._shards = WarmShards(partitions, recovery, background=background)
         self._connect = reader
@@ -71,7 +68,6 @@ class Standby:
         self._directories = directories
         self._apply = apply
         self._background = background
-        self._past_group = past_group
         self._clock = clock
         self._committed: dict[TopicPartition, int] = {}
         self._asked_at: float | None = None
@@ -99,14 +95,6 @@ class Standby:
     def take(self, partition: TopicPartition, warm: Warm) -> bool:
         """Take a shard that the stage has lost; return False if it isn't wanted."""
         return self._shards.take(partition, warm)
-
-    def stores(self) -> dict[int, BandStore]:
-        """Return the open stores by shard. The thread uses them, and closes those that it gives up.
-
-        Thread-safe.
-        """
-        found = ((place.partition, shard.store) for place, shard in self._shards.all())
-        return {number: store for number, store in found if store is not None}
 
     def lag(self) -> Mapping[int, int]:
         """Return by shard how many records the store is behind its group.
@@ -210,7 +198,7 @@ class Standby:
                 records = []
             committed = self._committed.get(partition, 0)
             shard.held += records
-            ready = [one for one in shard.held if self._past_group or one.offset < committed]
+            ready = [one for one in shard.held if one.offset < committed]
             shard.held = shard.held[len(ready) :]
             try:
                 if ready:

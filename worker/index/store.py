@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -35,18 +36,16 @@ from worker.index.rocksdb import (
 )
 from worker.index.run_tables import RunTables, family_names
 from worker.index.spans import ReadingEnded
-from worker.index.store_reader import StoreReader, look_up, read
+from worker.index.store_reader import StoreReader, read
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
-from worker.stages.ownership import NoReaders, Parts, Readers
+from worker.stages.ownership import Parts
 
 __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
 
 _MOST_SPARE = 512 << 20
 """A store uses parts of so much, of what all leave, for what was read lately: to move more would
 take too long."""
-
-_NOBODY_READS = NoReaders()
 
 _log = logging.getLogger(__name__)
 
@@ -199,13 +198,13 @@ class BandStore:
 
     def reader(self) -> StoreReader:
         """Return a reader for another thread. `apply` must not run while it is used."""
-        return StoreReader(self.path, self._shard, self._tables.get)
+        return StoreReader(self.path, self._shard, self._tables)
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents against this store."""
         try:
             plan = self._shard.plan(batch, rules)
-            look_up(plan, self._tables.get)
+            self._tables.look_up(plan)
             decision = plan.judge()
         except Damaged as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
@@ -219,12 +218,13 @@ class BandStore:
         offset: int,
         documents: int,
         coverage: Coverage | None = None,
-        readers: Readers = _NOBODY_READS,
+        readers: AbstractContextManager[None] | None = None,
     ) -> None:
         """Apply a decision and the offset that it reaches, atomically; None: only the offset.
 
         The decision must be the last one made on this store. Without ``coverage``, the store's
-        coverage doesn't change. While what ``readers`` see changes, they are kept out.
+        coverage doesn't change. ``readers`` keeps those out who read beside this thread, while what
+        they see changes.
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
@@ -240,7 +240,7 @@ class BandStore:
             batch.put(COVERAGE, covered.encode(offset))
             batch.put(PROGRESS, Progress(offset, total, inserted, clock).pack())
             wait_for_room(self._db, self.path, self._clock, self._sleep)
-            with readers:
+            with nullcontext() if readers is None else readers:
                 try:
                     self._db.write(batch, write_opt=self._write_options)
                 except Exception as error:
@@ -263,7 +263,7 @@ class BandStore:
         if decision.inserted > self._shard.room:
             raise OSError(f"{self.path}: it is full: it has {self.documents_kept()} documents")
         try:
-            look_up(plan, self._tables.get)
+            self._tables.look_up(plan)
             return plan, plan.writes()
         except Damaged as error:
             raise StoreDamaged(f"{self.path}: {error}") from error

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from rocksdict import Rdict
 
-from lsh._core import Damaged, Matches, Opening, Plan, Query, Shard
+from lsh._core import Damaged, Matches, Opening, Shard
 from lsh.index import BucketRules, DocumentBatch, Match
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import Range
+from worker.index.run_tables import Pages
 from worker.index.spans import span
 from worker.stages.answers import listed
 
-__all__ = ["MetBucket", "ShardAnswer", "StoreReader", "look_up", "matches_of", "read"]
+__all__ = ["MetBucket", "ShardAnswer", "StoreReader", "matches_of", "read"]
 
 _AT_ONCE = 64
 """How many parts of filters are given to the core at a time."""
-
-Get = Callable[[int | None, Sequence[bytes]], list[bytes | None]]
-"""Returns the values of keys: pages of a run, or (None) of keys of no run."""
 
 
 def read(
@@ -50,15 +48,6 @@ def read(
         opening.take(pairs)
         on_cells(cells, total)
     return opening.finish()
-
-
-def look_up(plan: Plan | Query, get: Get) -> None:
-    """Read what a plan or a query needs, until it needs nothing any more."""
-    while groups := plan.keys():
-        values: list[bytes | None] = []
-        for run, keys in groups:
-            values += get(run, keys)
-        plan.give(values)
 
 
 def matches_of(found: Matches) -> list[list[Match]]:
@@ -91,11 +80,11 @@ class ShardAnswer(NamedTuple):
 class StoreReader:
     """Answers queries from a shard. Let nobody write meanwhile. Several may ask at once."""
 
-    def __init__(self, path: Path, shard: Shard, get: Get) -> None:
-        """Take the shard of the store at a path, and what reads keys of the store."""
+    def __init__(self, path: Path, shard: Shard, pages: Pages) -> None:
+        """Take the shard of the store at a path, and what reads pages of the store."""
         self._path = path
         self._shard = shard
-        self._get = get
+        self._pages = pages
 
     def query(self, batch: DocumentBatch, rules: BucketRules) -> list[ShardAnswer]:
         """Return what each document would match if it came next, alone.
@@ -106,7 +95,7 @@ class StoreReader:
         """
         try:
             query = self._shard.query(batch, rules)
-            look_up(query, self._get)
+            self._pages.look_up(query)
             matches, met, compared = query.answers()
         except Damaged as error:
             raise StoreDamaged(f"{self._path}: {error}") from error

@@ -20,13 +20,12 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
-from worker.loop.backlog import Backlog
+from worker.loop.inputs import Backlog, QuietInputs
 from worker.loop.options import LoopEvents, LoopOptions
 from worker.loop.pace import Pace
-from worker.loop.quiet import QuietInputs
 from worker.loop.transactions import Transactions
 from worker.probe import UNWATCHED, Probe, probing
-from worker.stages import Burst, Stage, StageError
+from worker.stages import Burst, Stage, StageError, Status
 
 __all__ = ["Loop"]
 
@@ -73,11 +72,11 @@ class Loop:
         self._renewed_at = self._idled_at = self._adopted_at = clock()
         self._quiet = QuietInputs(self._options.settle_seconds)
         self._held: frozenset[TopicPartition] = frozenset()
+        self._more = False
         self._transactions = Transactions(
             stage.name,
             member.renew,
             member.effect,
-            reduced=stage.reduced,
             options=limits,
             probe=probe,
             clock=clock,
@@ -94,6 +93,16 @@ class Loop:
     def member(self) -> Member:
         """Return its seat, for a loop that succeeds it."""
         return self._member
+
+    @property
+    def inputs(self) -> Collection[str]:
+        """Return the topics that it reads, if it was told how many partitions they have."""
+        return self._partitions.keys()
+
+    @property
+    def status(self) -> Status:
+        """Return the state of the stage's shards. Thread-safe; see `Shards`."""
+        return Status() if self.stage.shards is None else self.stage.shards.status()
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
@@ -160,7 +169,6 @@ class Loop:
         if self.inherited is not None:
             self._inherit(self.inherited)
             return False
-        pace = self._pace
         polled = self._poll(self._timeout(wait))
         if polled is None:
             return False
@@ -169,25 +177,19 @@ class Loop:
             return False
         self._look_at_seat()
         self._events.polled(len(polled.records))
-        self.busy = bool(polled.records)
-        quiet = self._idle()
-        started = self._start()
-        records = polled.records
-        if started:  # Their records are from an earlier position, and will be read again.
-            records = [record for record in records if (record[0], record[1]) not in started]
-        burst = self.stage.process(self._accept(records), pace.size)
-        if self.stage.pending:
-            self.busy = True
-        self._apply_flow()
-        if burst is None:
-            if polled.records:
-                self.moved = self._clock()
-        elif not self._transact(burst, filled=self._filled(burst, polled.records)):
-            return False
-        settlement = self._settlement(quiet)
-        if settlement is None:
-            return burst is not None
-        return self._transact(settlement)
+        quiet = self._ahead(self._idle())
+        burst = self.stage.process(self._accept(polled.records), self._pace.size, quiet)
+        self._more = burst.more
+        self.busy = bool(polled.records or burst.more or burst.starts)
+        if burst.offsets:
+            if not self._transact(burst, filled=self._filled(burst, polled.records)):
+                return False
+            self._settled(quiet)
+        elif polled.records:
+            self.moved = self._clock()
+        self._steer(burst)
+        due = {} if burst.more else self._due()
+        return self._transact(Burst((), due)) if due else bool(burst.offsets)
 
     def _poll(self, timeout: float) -> Polled | None:
         """Poll once; return None if the stage has to go on elsewhere, or without a partition."""
@@ -195,7 +197,7 @@ class Loop:
             with probing(self._probe, "poll"):
                 return self._member.poll(self._pace.records, self._pace.size, timeout)
         except OffsetOutOfRange as error:
-            self._start_at(error.partition, self.stage.out_of_range(error))
+            self._go_on_from_start(error)
         except PartitionUnreadable as error:
             after = self.stage.unreadable(error)
             if after is not None:
@@ -203,9 +205,27 @@ class Loop:
                 self._resume((error.partition,))
         return None
 
+    def _go_on_from_start(self, error: OffsetOutOfRange) -> None:
+        """Adopt everything anew: the stage says whether it needs what was cut from a log.
+
+        Raises:
+            StageError: it needs that, or the log ends before the position.
+        """
+        if error.position >= error.low:
+            msg = f"{error}: the topic was truncated or recreated. See `neardup topics verify`"
+            raise StageError(msg)
+        self._adopt(self._assigned)
+        if self._next.get(error.partition, error.low) < error.low:
+            msg = (
+                f"{error}: what is missing was deleted before it was read. See docs/runbook.md,"
+                " 'Documents that were deleted unread'"
+            )
+            raise StageError(msg)
+        _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
+
     def _timeout(self, wait: float | None) -> float:
         """Return how long to wait for records, in seconds."""
-        if self.stage.pending:
+        if self._more:
             return 0.0
         return self._options.wait_seconds if wait is None else wait
 
@@ -215,55 +235,49 @@ class Loop:
         self._member.pause(assignment)
         self._adopt(assignment)
 
-    def _idle(self) -> frozenset[TopicPartition]:
-        """Do the periodic work, about once a second; return the inputs without new records."""
+    def _idle(self) -> Collection[TopicPartition]:
+        """Do the periodic work, about once a second; return the quiet inputs to settle.
+
+        The inputs of shards are not settled: their log is kept as long as a shard needs it.
+        """
         now = self._clock()
         if now - self._idled_at < 1.0:
-            return frozenset()
+            return ()
         self._idled_at = now
-        self.stage.idle()
-        return self._quiet.look(self._next)
+        if self.stage.shards is not None:
+            self.stage.shards.idle()
+            return ()
+        quiet = self._quiet.look(self._next)
+        return () if self._more else self._quiet.due(quiet, self._next, now)
 
-    def _settlement(self, quiet: frozenset[TopicPartition]) -> Burst | None:
-        """Return a burst that commits the positions of quiet inputs, if they are not committed.
+    def _settled(self, quiet: Mapping[TopicPartition, int]) -> None:
+        """Note which quiet inputs are committed up to their positions."""
+        done = [place for place, at in quiet.items() if self._committed.get(place, -1) >= at]
+        self._quiet.settled(done, self._next, self._clock())
+
+    def _due(self) -> dict[TopicPartition, int]:
+        """Return offsets to commit by themselves: where a group begins, and unchanged ones.
 
         Every `LoopOptions.renew_seconds` it commits all offsets again.
         """
-        now = self._clock()
-        if self.stage.pending:
-            return None
         if self._begun:
             begun, self._begun = self._begun, {}
-            unread = {at: start for at, start in begun.items() if not self._committed.get(at)}
-            return Burst((), unread) if unread else None
+            return {at: start for at, start in begun.items() if not self._committed.get(at)}
+        now = self._clock()
         if self._committed and now - self._renewed_at >= self._options.renew_seconds:
             self._renewed_at = now
-            return Burst((), dict(self._committed))
-        due = self._quiet.due(quiet, self._next, now)
-        ahead = self._ahead(due) if due else {}
-        burst = self.stage.settle(ahead) if ahead else None
-        if burst is not None:
-            self._quiet.settled(ahead, self._next, now)
-            self.busy = True
-        return burst
+            return dict(self._committed)
+        return {}
 
     def _ahead(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the positions of those inputs that are past their committed offsets."""
+        if not places:
+            return {}
         return {
             place: position
             for place, position in self._member.positions().items()
             if place in places and position > self._committed.get(place, position)
         }
-
-    def _start(self) -> Mapping[TopicPartition, int]:
-        """Start the partitions that the stage has just prepared; return their first offsets."""
-        starts = self.stage.started()
-        for partition, offset in starts.items():
-            self._start_at(partition, offset)
-        if starts:
-            self._resume(starts)
-            self.busy = True
-        return starts
 
     def _accept(self, records: Sequence[Record]) -> Sequence[Record]:
         """Drop records that were delivered before, or whose partition isn't assigned.
@@ -306,6 +320,7 @@ class Loop:
         self._quiet.forget()
         self._committed = dict(offsets)
         self._held = frozenset()
+        self._more = False
         self._adopted_at = self._clock()
         self._backlog = Backlog(offsets)
         for partition, offset in starts.items():
@@ -356,13 +371,16 @@ class Loop:
         with probing(self._probe, "resume"):
             self._member.resume(partitions)
 
-    def _apply_flow(self) -> None:
-        held = self.stage.paused()
-        if held == self._held:
-            return
-        self._member.pause(held - self._held)
-        self._resume(self._held - held)
-        self._held = held
+    def _steer(self, burst: Burst) -> None:
+        """Start the inputs that have become ready; pause those that are to be held."""
+        for partition, offset in burst.starts.items():
+            self._start_at(partition, offset)
+        if burst.starts:
+            self._resume(burst.starts)
+        if burst.held != self._held:
+            self._member.pause(burst.held - self._held)
+            self._resume(self._held - burst.held)
+            self._held = burst.held
 
     def _filled(self, burst: Burst, records: Sequence[Record]) -> bool:
         """Return whether a burst was about as large as the pace allows."""
@@ -402,11 +420,11 @@ class Loop:
 
         Does nothing if the last transaction failed. If this one fails, it is not retried.
         """
-        if self._transactions.failing:
+        if self._transactions.failing or self.stage.shards is not None:
             return
         ahead = self._ahead(self._owned)
-        burst = self.stage.settle(ahead) if ahead else None
-        if burst is None:
+        burst = self.stage.process((), quiet=ahead) if ahead else Burst()
+        if not burst.offsets:
             return
         try:
             self._member.commit(burst.records, burst.offsets)

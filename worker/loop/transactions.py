@@ -31,15 +31,24 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.loop.options import LoopOptions
-from worker.loop.refused import described
 from worker.probe import Probe, probing
+from worker.wire.headers import (
+    SOURCE,
+    SOURCE_OFFSET,
+    SOURCE_PARTITION,
+    SOURCE_TOPIC,
+    reduced_rejection,
+)
 
-__all__ = ["Commit", "Ended", "Outcome", "Transactions"]
+__all__ = ["Commit", "Ended", "Outcome", "Transactions", "described"]
 
 _log = logging.getLogger(__name__)
 
 _COMPLETIONS = 5
 """How often the rest of a transaction is tried before it is given up."""
+
+_KEYLESS = "INVALID_RECORD"
+"""How brokers refuse a record without a key for a compacted topic; it has other causes, too."""
 
 Outcome = Literal["committed", "completed", "aborted", "unknown"]
 """``completed``: it took effect in part; the rest was written in another transaction."""
@@ -78,19 +87,14 @@ class Transactions:
         renew: Callable[[], None],
         effect: Callable[[], Effect],
         *,
-        reduced: Callable[[Outgoing], Outgoing | None],
         options: LoopOptions,
         probe: Probe,
         clock: Callable[[], float],
     ) -> None:
-        """Take the stage's name, a function that makes a new producer, and `Member.effect`.
-
-        ``reduced`` returns a smaller version of a refused record, or None if there is none.
-        """
+        """Take the stage's name, a function that makes a new producer, and `Member.effect`."""
         self._stage = stage
         self._renew = renew
         self._effect = effect
-        self._reduced = reduced
         self._options = options
         self._probe = probe
         self._clock = clock
@@ -211,7 +215,7 @@ class Transactions:
     def _reduce(self, records: list[Outgoing], refused: Sequence[Outgoing], why: str) -> bool:
         """Replace the largest refused record that has a smaller version; return whether one has."""
         for record in sorted(refused, key=lambda one: one.size, reverse=True):
-            smaller = self._reduced(record)
+            smaller = reduced_rejection(record)
             if smaller is not None:
                 sizes = record.size, smaller.size
                 told = "%s: %s refuses a record of %d bytes; it is published with %d bytes: %s"
@@ -257,3 +261,40 @@ def _missing(
     kept = effect.records or [False] * len(records)
     left = [one for one, there in zip(records, kept, strict=True) if not there]
     return left, {} if effect.offsets else offsets
+
+
+def described(why: str, refused: Sequence[Outgoing], error: str) -> str:
+    """Return why a topic refuses records, with the first or largest of them, and what to do.
+
+    ``error`` is the log's own name for the error. A topic refuses whole batches, so records that
+    it would take may be among them.
+    """
+    keyless = [record for record in refused if record.key is None] if error == _KEYLESS else []
+    if keyless:
+        one = keyless[0]
+        more = f" ({len(keyless) - 1} more in this batch)" if len(keyless) > 1 else ""
+        return (
+            f"{why}. {one.topic} takes no record without a key, as a compacted topic does:"
+            f" {_source(one)} has none{more}. Set cleanup.policy=delete on {one.topic}, or give all"
+            " documents keys, and start the worker again"
+        )
+    if not refused:
+        return why
+    largest = max(refused, key=lambda record: record.size)
+    return (
+        f"{why}. {largest.topic} refuses, for one, {_source(largest)}: {largest.size} bytes with"
+        f" headers; see max.message.bytes and the bounds of timestamps of {largest.topic}"
+    )
+
+
+def _source(record: Outgoing) -> str:
+    """Return which document a record is about, as far as its headers tell."""
+    found = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
+    if SOURCE in found:
+        topic, partition, offset = found[SOURCE].rsplit("-", 2)
+    elif SOURCE_OFFSET in found:
+        topic, partition = found.get(SOURCE_TOPIC, "?"), found.get(SOURCE_PARTITION, "?")
+        offset = found[SOURCE_OFFSET]
+    else:
+        return f"a record for {record.topic}"
+    return f"the document {topic}[{partition}] offset {offset}"

@@ -345,7 +345,7 @@ class Service:
             stopping=self._stopping.is_set(),
             unanswered=1_000 * self._bus.silent_seconds > self._settings.kafka.session_timeout_ms,
             waiting=waiting,
-            restoring=[name for name, loop in loops.items() if loop.stage.status().restoring],
+            restoring=[name for name, loop in loops.items() if loop.status.restoring],
             catching_up=[
                 name for name, loop in loops.items() if loop.catching_up and name not in held
             ],
@@ -360,7 +360,7 @@ def starting(settings: Settings) -> Health:
 
 def _pulse(loop: Loop) -> Pulse:
     """Read the progress of a stage that runs in another thread, without blocking it."""
-    status = loop.stage.status()
+    status = loop.status
     return Pulse(
         beat=loop.beat,
         transacting=loop.transacting,

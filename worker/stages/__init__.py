@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.stages.base import Burst, RestoreState, Stage, StageError, Status
+from worker.stages.base import Burst, RestoreState, Shards, Stage, StageError, Status
 from worker.stages.deaths import Deaths
 from worker.stages.fingerprint import Fingerprint, FingerprintEvents
 from worker.stages.index import Index, IndexCounts, IndexEvents
@@ -34,6 +34,7 @@ __all__ = [
     "Route",
     "RouteCounts",
     "RouteEvents",
+    "Shards",
     "Stage",
     "StageError",
     "Status",

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
 
-__all__ = ["Burst", "RestoreState", "Stage", "StageError", "StatelessStage", "Status", "unread"]
+__all__ = ["NOTHING", "Burst", "RestoreState", "Shards", "Stage", "StageError", "Status", "unread"]
+
+NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})
+"""No offset of any partition."""
 
 
 class StageError(Exception):
@@ -17,12 +21,23 @@ class StageError(Exception):
 
 
 class Burst(NamedTuple):
-    """One transaction: the records to write, and the input offsets to commit with them."""
+    """What a stage has ready: one transaction, and how its inputs are read after it.
 
-    records: Sequence[Outgoing]
-    offsets: Mapping[TopicPartition, int]
+    Attributes:
+        records: what to write.
+        offsets: the input offsets to commit with them. Without any, nothing is committed.
+        size: the bytes of the records, if the stage limits them to the ``room`` it is given.
+        more: whether more is ready to be written than there was room for.
+        held: the inputs that must deliver nothing for now.
+        starts: the inputs that have become ready, with the offsets to read them from.
+    """
+
+    records: Sequence[Outgoing] = ()
+    offsets: Mapping[TopicPartition, int] = NOTHING
     size: int | None = None
-    """The bytes of the records, if the stage limits them to the ``room`` it is given."""
+    more: bool = False
+    held: frozenset[TopicPartition] = frozenset()
+    starts: Mapping[TopicPartition, int] = NOTHING
 
 
 class RestoreState(NamedTuple):
@@ -35,7 +50,7 @@ class RestoreState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a stage. A stateless stage has nothing to restore.
+    """The state of a stage's shards; a stage without shards has nothing to restore.
 
     Attributes:
         restoring: the shards that don't answer yet, by number.
@@ -48,13 +63,31 @@ class Status:
     standby_lag: Mapping[int, int] = field(default_factory=dict)
 
 
+class Shards(Protocol):
+    """What the loop asks of a stage that has shards of an index, besides `Stage`."""
+
+    def idle(self) -> None:
+        """Flush, ship and report what is due. Called about once a second, or more often.
+
+        Raises:
+            StageError: the disk is full, or can't be read or written.
+        """
+
+    def status(self) -> Status:
+        """Return which shards don't answer yet, and how far the warm ones are behind.
+
+        Health checks and the watchdog call this from any thread while the stage's own thread
+        works, so it must not block, nor touch anything that thread may close.
+        """
+
+
 class Stage(Protocol):
     """A transformation of records to records.
 
     It sees the bus, the clock and the disk only through what it is given. The loop calls
-    `adopt` first, and again whenever the assignment changes or a transaction is rolled
-    back. It then calls `process`, commits what that returns in one transaction, and calls
-    `committed`.
+    `adopt` first, and again whenever the assignment changes, a transaction is rolled back, or
+    the log was cut. It then calls `process` after each poll, commits what that returns in one
+    transaction, and calls `committed`.
     """
 
     @property
@@ -62,12 +95,8 @@ class Stage(Protocol):
         """Return the name of the stage in settings and metrics."""
 
     @property
-    def topics(self) -> tuple[str, ...]:
-        """Return the topics that it reads."""
-
-    @property
-    def pending(self) -> bool:
-        """Return whether more is ready to be written than the last burst had room for."""
+    def shards(self) -> Shards | None:
+        """Return what the loop asks of a stage with shards; None for a stage without any."""
 
     def adopt(
         self,
@@ -78,71 +107,41 @@ class Stage(Protocol):
 
         ``offsets`` are the committed offsets; ``watermarks`` returns a partition's start and end
         offsets. Returns the offset from which to read each partition. A partition that is left
-        out stays paused until `started` returns it.
+        out stays paused until `Burst.starts` has it, because preparing one may take longer than a
+        group member may go without polling.
 
         Raises:
             StageError: the state can't be reconciled with the log.
         """
 
-    def started(self) -> Mapping[TopicPartition, int]:
-        """Return the owned partitions that have become ready, with the offsets to read from.
-
-        Called after every poll, because preparing a partition may take longer than a group
-        member may go without polling.
-
-        Raises:
-            StageError: a partition can't be prepared.
-        """
-
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
         """Take records of the owned partitions, in order; return what is ready to be written.
 
         A stage that buffers returns about ``room`` bytes of output, and at least one record's
-        worth; `pending` says whether it has more. The output of a stage that doesn't buffer is
-        bounded by its input.
+        worth. The output of a stage that doesn't buffer is bounded by its input.
+
+        ``quiet`` are inputs that deliver nothing, with their positions: between their last records
+        and these, only transaction markers and aborted records were read. A stage commits such a
+        position once all before it is processed. An offset before it falls out of the log once
+        retention has emptied that.
 
         Raises:
-            StageError: the input breaks the contract between the stages.
+            StageError: the input breaks the contract between the stages, or a partition can't be
+                prepared.
         """
-
-    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        """Return what to commit so that these inputs are processed up to these positions.
-
-        After the last record of each, only transaction markers and aborted records were read. A
-        committed offset before them falls out of the log once retention has emptied it.
-        Returns None if the stage doesn't need this.
-        """
-
-    def reduced(self, record: Outgoing) -> Outgoing | None:
-        """Return a smaller version of a record that its topic rejects; None if there is none."""
 
     def committed(self) -> None:
         """Apply the last burst's changes to the state."""
 
-    def idle(self) -> None:
-        """Do what is due between bursts. Called about once a second, or more often."""
-
-    def status(self) -> Status:
-        """Return the state of the stage.
-
-        Health checks and the watchdog call this from any thread while the stage's own thread
-        works, so it must not block, nor touch anything that thread may close.
-        """
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """Return the partitions that must deliver nothing for now."""
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Return the offset to continue from when a position is outside the log.
-
-        Raises:
-            StageError: the stage needs what was lost.
-        """
-
     def unreadable(self, error: PartitionUnreadable) -> int | None:
         """Return the offset to continue from when what is at a position can't be read.
 
-        With None, the partition waits until `started` returns it.
+        With None, the partition waits until `Burst.starts` has it.
 
         Raises:
             PartitionUnreadable: the stage needs what is there. The message says what to do.
@@ -165,53 +164,3 @@ def unread(error: PartitionUnreadable) -> PartitionUnreadable:
         " of it rejected. See docs/runbook.md, 'A batch that can't be unpacked'",
         whole=True,
     )
-
-
-class StatelessStage:
-    """A stage without state that never pauses its input."""
-
-    pending = False
-
-    def adopt(
-        self,
-        offsets: Mapping[TopicPartition, int],
-        watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- port
-    ) -> dict[TopicPartition, int]:
-        """Continue from the committed offsets."""
-        return dict(offsets)
-
-    def started(self) -> Mapping[TopicPartition, int]:
-        """Return nothing: all partitions are ready at once."""
-        return {}
-
-    def settle(
-        self,
-        positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
-    ) -> Burst | None:
-        """Return None: nothing has to be committed."""
-        return None
-
-    def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
-        """Return None: nothing can be left out of a frame."""
-        return None
-
-    def committed(self) -> None:
-        """Do nothing: there is no state."""
-
-    def idle(self) -> None:
-        """Do nothing."""
-
-    def status(self) -> Status:
-        """Return an empty status: there is nothing to restore."""
-        return Status()
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """Return none."""
-        return frozenset()
-
-    def unreadable(self, error: PartitionUnreadable) -> int | None:
-        """Raise it: the stage needs all that it reads."""
-        raise error
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""

@@ -17,12 +17,12 @@ import numpy as np
 
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
-from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
-from worker.stages.base import Burst, StageError, StatelessStage, unread
+from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
 from worker.stages.framing import Aside, Framer, Signed, Span, checksum
@@ -30,7 +30,7 @@ from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.stages.turns import BUILDING, SEALED
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, SetAside, beyond, encode
-from worker.wire.headers import reduced_rejection, rejection
+from worker.wire.headers import rejection
 
 __all__ = ["Fingerprint", "FingerprintEvents"]
 
@@ -101,7 +101,7 @@ class FingerprintEvents:
         """Handle ``count`` tombstones that forget no document."""
 
 
-class Fingerprint(StatelessStage):
+class Fingerprint:
     """The stateless, CPU-heavy stage.
 
     For each partition in a burst, it emits frames that cover every offset read. A frame begins
@@ -109,6 +109,7 @@ class Fingerprint(StatelessStage):
     """
 
     name = "fingerprint"
+    shards = None
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
@@ -140,7 +141,6 @@ class Fingerprint(StatelessStage):
         `worker.stages.turns`.
         ``aside``: the ranges that are rejected unread.
         """
-        self.topics = (topology.documents,)
         self._fingerprints = topology.fingerprints
         self._rejected = topology.rejected
         self._framer = Framer(topology.layout.id, frame_bytes)
@@ -157,8 +157,6 @@ class Fingerprint(StatelessStage):
         self._starts = starts or {}
         self._aside = aside
         self._skipping: dict[TopicPartition, int] = {}
-        self._skipped: dict[TopicPartition, int] = {}
-        self._skips: dict[TopicPartition, int] = {}
         self._turned: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
         self._first = FirstCases(_log, silent=silent)
@@ -184,8 +182,7 @@ class Fingerprint(StatelessStage):
         self._unusable = 0
         self._reasons = Counter()
         self._deaths.passed(offsets)
-        self._skipping, self._skips, self._skipped = {}, {}, {}
-        self.pending = False
+        self._skipping = {}
         for place, at in offsets.items():
             self._skip(place, at)
         offsets = {place: at for place, at in offsets.items() if place not in self._skipping}
@@ -216,16 +213,29 @@ class Fingerprint(StatelessStage):
         self,
         records: Sequence[Record],
         room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
-    ) -> Burst | None:
-        """Parse and fingerprint a batch; see `Stage`."""
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
+        """Parse and fingerprint a batch; see `Stage`.
+
+        Ranges without documents are covered by empty frames, so that frames still tile.
+        """
         self._textless = 0
         self._unusable = 0
         self._reasons = Counter()
-        outgoing, self._ends = self._set_aside()
-        if not records:
-            # Before anything else is committed: only then does the group say where it stands.
-            offsets = {**self._turned, **self._ends}
-            return Burst(tuple(outgoing), offsets) if offsets else None
+        outgoing, starts = self._set_aside()
+        if records:
+            outgoing += self._taken(records)
+        for place, end in quiet.items():
+            if self._next.get(place, end) < end:
+                outgoing += self._covered(place, end, [])
+                self._ends[place] = end
+        # Before anything else is committed: only then does the group say where it stands.
+        offsets = {**self._turned, **self._ends}
+        return Burst(outgoing, offsets, more=bool(self._skipping), starts=starts)
+
+    def _taken(self, records: Sequence[Record]) -> list[Outgoing]:
+        """Return the frames and rejections of a batch; note what killed the worker, if anything."""
+        outgoing: list[Outgoing] = []
         deaths = self._deaths
         ends = _ends(records)
         self._ends |= ends
@@ -237,7 +247,7 @@ class Fingerprint(StatelessStage):
             outgoing += self._read(records)
         deaths.done()
         self._guard.check(len(records) - self._textless, self._textless)
-        return Burst(outgoing, {**self._turned, **self._ends})
+        return outgoing
 
     def _skip(self, place: TopicPartition, offset: int) -> bool:
         """Set aside what is to be, if it is where a partition is read; return whether it is."""
@@ -245,7 +255,6 @@ class Fingerprint(StatelessStage):
         if end is None:
             return False
         self._skipping[place] = end
-        self.pending = True
         _log.error(
             "%s[%d]: offsets %d to %d were set aside, since the batch there can't be unpacked. They"
             " are rejected unread",
@@ -255,15 +264,19 @@ class Fingerprint(StatelessStage):
         return True
 
     def _set_aside(self) -> tuple[list[Outgoing], dict[TopicPartition, int]]:
-        """Return what rejects the next offsets that are set aside, and the offsets after them."""
+        """Return what rejects the next offsets that are set aside.
+
+        Also returns where to read on in partitions of which all of a range is rejected.
+        """
+        self._ends = {}
         outgoing: list[Outgoing] = []
-        ends: dict[TopicPartition, int] = {}
+        starts: dict[TopicPartition, int] = {}
         for place, end in list(self._skipping.items()):
             first = self._next[place]
             # There may be markers before the range, which a frame covers, too.
             while beyond(self._aside, place.partition, first) is None:
                 first += 1
-            ends[place] = until = min(end, first + _AT_ONCE)
+            self._ends[place] = until = min(end, first + _AT_ONCE)
             for offset in range(first, until):
                 unread_one = Record(place.topic, place.partition, offset, -1, None, None)
                 outgoing.append(self._reject(unread_one, _UNREAD))
@@ -271,20 +284,14 @@ class Fingerprint(StatelessStage):
             outgoing += self._covered(place, until, list(range(first, until)))
             if until == end:
                 del self._skipping[place]
-                self._skipped[place] = end
-        self.pending = bool(self._skipping)
-        return outgoing, ends
+                starts[place] = end
+        return outgoing, starts
 
     def unreadable(self, error: PartitionUnreadable) -> int | None:
         """Set a batch aside that can't be read, if it is to be; see `Stage`."""
         if not self._skip(error.partition, error.position):
             raise unread(error)
         return None
-
-    def started(self) -> Mapping[TopicPartition, int]:
-        """Return the partitions of which a range was set aside, from its end on."""
-        started, self._skips = self._skips, {}
-        return started
 
     def _read_alone(self, record: Record) -> list[Outgoing]:
         """Read a document that may kill the worker, unless it has done so twice.
@@ -413,14 +420,6 @@ class Fingerprint(StatelessStage):
         self._guard.rejected(error, value)
         self._first.tell(error.code, record, said)
 
-    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        """Cover ranges without documents by empty frames, so that frames still tile."""
-        read = {place: end for place, end in positions.items() if place in self._next}
-        outgoing: list[Outgoing] = []
-        for partition, end in read.items():
-            outgoing += self._covered(partition, end, [])
-        return Burst(outgoing, read) if read else None
-
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
         span = Span(partition.partition, self._next[partition], end)
@@ -456,35 +455,13 @@ class Fingerprint(StatelessStage):
         """Release the notes."""
         self._deaths.close()
 
-    def reduced(self, record: Outgoing) -> Outgoing | None:
-        """Return a smaller version of a rejected record; its headers say where the rest is."""
-        return reduced_rejection(record) if record.topic == self._rejected else None
-
     def committed(self) -> None:
         """Count what was rejected, and forget deaths that lie behind."""
         self._deaths.passed(self._ends)
         self._turned = {}
-        self._skips |= self._skipped
-        self._skipped = {}
         for code, count in self._reasons.items():
             self._events.rejected(code, count)
         self._events.unusable(self._unusable)
         self._unusable = 0
         self._reasons = Counter()
         self._ends = {}
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Return the log's start if the settings allow skipping deleted documents.
-
-        Raises:
-            StageError: they don't, or the position is past the log's end.
-        """
-        if self._skip_deleted and error.position < error.low:
-            said = "%s: documents were deleted before they were read, and are skipped"
-            _log.error(said, error, extra=error.partition._asdict())
-            return error.low
-        msg = (
-            f"{error}: the documents between were deleted before they were read, or the topic was"
-            " recreated. See docs/runbook.md, 'Documents that were deleted unread'"
-        )
-        raise StageError(msg)

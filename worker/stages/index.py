@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.stages.answers import Answers, split_answer
-from worker.stages.base import Burst, StageError, Status
+from worker.stages.base import NOTHING, Burst, Shards, Status
 from worker.stages.dates import DateReports
 from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
@@ -86,7 +86,6 @@ class Index(Generic[StoreT]):
     """
 
     name = "index"
-    pending = False
 
     def __init__(
         self,
@@ -99,10 +98,9 @@ class Index(Generic[StoreT]):
     ) -> None:
         """Take where to read and write, who judges frames, and the shards that are owned.
 
-        The seats' topic has a partition per shard, which says who owns the shard. Its records are
-        those of the one log.
+        Each shard is a partition of the seats' topic, which says who owns the shard. Its records
+        are those of the one log.
         """
-        self.topics = (topology.seats,)
         self._matches = topology.matches
         self._judge = judge
         self._shards = shards
@@ -116,6 +114,11 @@ class Index(Generic[StoreT]):
         self._counts = IndexCounts()
         self._dates = DateReports(window=judge.has_window)
 
+    @property
+    def shards(self) -> Shards:
+        """Return itself; see `Stage`."""
+        return self
+
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
@@ -128,18 +131,15 @@ class Index(Generic[StoreT]):
         self._turns.forget(self._turns.ended)
         return self._shards.adopt(offsets, watermarks)
 
-    def started(self) -> dict[TopicPartition, int]:
-        """Return the shards whose stores are now open; see `Stage`."""
-        starts = self._shards.started()
-        self._turns.forget(starts)
-        return starts
-
     def process(
         self,
         records: Sequence[Record],
         room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
-    ) -> Burst | None:
+        quiet: Mapping[TopicPartition, int] = NOTHING,  # noqa: ARG002 -- the log outlasts a shard
+    ) -> Burst:
         """Judge frames; see `Stage`."""
+        starts = self._shards.started()
+        self._turns.forget(starts)
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
         self._counts = IndexCounts()
@@ -152,8 +152,8 @@ class Index(Generic[StoreT]):
         read = _Read(self._judge.placed)
         for partition, group in by_partition.items():
             shard = self._shards.owned.get(partition)
-            if shard is None:
-                continue  # its store is being replaced; the log is read again from the new one
+            if shard is None or partition in starts:
+                continue  # its store is, or was, replaced; the log is read again for the new one
             turn = self._turns.of(partition, shard.committed, group)
             if turn.begun is not None:
                 shard.committed = offsets[partition] = self._begun[partition] = turn.begun
@@ -168,8 +168,8 @@ class Index(Generic[StoreT]):
         offsets = {**self._progress(), **offsets}
         if not offsets:
             self.events.indexed(self._counts)
-            return None
-        return Burst(outgoing, offsets)
+        held = self._shards.waiting() | self._turns.ended
+        return Burst(outgoing, offsets, held=held, starts=starts)
 
     def _progress(self) -> dict[TopicPartition, int]:
         """Return what to commit of the shards that are being built, about once a second."""
@@ -234,17 +234,6 @@ class Index(Generic[StoreT]):
             for part in split_answer(frame, shard, own, limit, judgement.known):
                 yield Outgoing(self._matches(shard), partition, None, encode(part))
 
-    def settle(
-        self,
-        positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
-    ) -> Burst | None:
-        """Return None: the log is kept as long as the shard needs it."""
-        return None
-
-    def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
-        """Return None: nothing can be left out of an answer."""
-        return None
-
     def committed(self) -> None:
         """Write to the stores what the transaction has covered."""
         begun, self._begun = self._begun, {}
@@ -268,34 +257,14 @@ class Index(Generic[StoreT]):
         self.events.status(self.status())
         self.events.holding(self.stores())
 
-    def paused(self) -> frozenset[TopicPartition]:
-        """Return the shards whose store isn't open, and those whose generation has ended."""
-        return self._shards.waiting() | self._turns.ended
-
     def status(self) -> Status:
-        """Return the progress of shards that don't answer yet, and of warm ones; thread-safe.
-
-        It reads plain numbers only, and no store that the stage's thread may close.
-        """
-        shards = self._shards
-        return Status(shards.states(), shards.moved(), shards.standby_lag())
+        """Return the state of the shards; see `Shards`."""
+        return self._shards.status()
 
     def stores(self) -> dict[int, StoreT]:
         """Return the open stores by shard. Use them only in the stage's own thread."""
         owned = list(self._shards.owned.items())
         return {partition.partition: shard.store for partition, shard in owned}
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Go on from a snapshot if the log was shortened while a shard replayed it; see `Stage`.
-
-        Raises:
-            StageError: frames were deleted that nobody has read, or the log ends before.
-        """
-        shard = self._shards.owned.get(error.partition)
-        if shard is None or not error.position < error.low <= shard.committed:
-            msg = f"{error}: frames were deleted before the shard had read them"
-            raise StageError(msg)
-        return self._shards.shortened(error.partition, error.low, error.high)
 
     def unreadable(self, error: PartitionUnreadable) -> int | None:
         """Raise it: every shard needs all frames."""

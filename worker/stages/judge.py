@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,14 +11,11 @@ from lsh._core import Decision
 from lsh.index import BucketRules
 from worker.bus import Record
 from worker.stages.coverage import Coverage
-from worker.stages.order import Documents, Placed, placed
-from worker.stages.ownership import NoReaders, Readers, ShardStore
-from worker.stages.tiling import covered
+from worker.stages.order import Documents, Placed, covered, placed
+from worker.stages.ownership import ShardStore
 from worker.wire import Layout, hand_over
 
 __all__ = ["Judge", "Judgement", "pass_over"]
-
-_NOBODY_READS = NoReaders()
 
 
 class Judgement(NamedTuple):
@@ -33,7 +31,7 @@ class Judgement(NamedTuple):
     coverage: Coverage
     known: frozenset[bytes]
 
-    def apply(self, store: ShardStore, readers: Readers = _NOBODY_READS) -> None:
+    def apply(self, store: ShardStore, readers: AbstractContextManager[None] | None = None) -> None:
         """Write it to the store that it was made for, beside those who read it."""
         store.apply(
             self.decision,

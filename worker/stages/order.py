@@ -1,8 +1,11 @@
-"""The global order: a frame's offset in ``fingerprints`` gives its documents' numbers and times."""
+"""The global order: a frame's offset in ``fingerprints`` gives its documents' numbers and times.
+
+Frames tile: each begins where the one before it ended. Nothing is applied over a gap or an overlap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -15,11 +18,17 @@ import numpy.typing as npt
 from lsh import Parameters, band_keys
 from lsh.index import DocumentBatch, Forgotten
 from worker.bus import Record
+from worker.stages.base import StageError
+from worker.stages.coverage import Coverage
 from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, Layout, decode
 
-__all__ = ["Documents", "Placed", "placed"]
+__all__ = ["Documents", "FrameOutOfPlace", "Placed", "covered", "follow", "placed"]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+
+class FrameOutOfPlace(StageError):
+    """A frame does not begin where the previous one ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,37 @@ def placed(record: Record, layout: Layout, allowance_ms: int) -> Placed:
         )
     times = np.minimum(frame.times, record.timestamp + allowance_ms)
     return Placed(frame, record.offset, layout.numbered_from + record.offset, times)
+
+
+def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverage:
+    """Return the coverage of a shard once these frames are applied.
+
+    Raises:
+        FrameOutOfPlace: a frame was lost, doubled or moved.
+    """
+    after = coverage.copy()
+    for one in frames:
+        follow(after, one, f"shard {shard}")
+    return after
+
+
+def follow(coverage: Coverage, one: Placed, reader: str) -> None:
+    """Add a frame to what those before it in the log have covered; ``reader`` is who reads it.
+
+    Raises:
+        FrameOutOfPlace: a frame was lost, doubled or moved.
+    """
+    frame = one.frame
+    expected = coverage.expected(frame.partition)
+    if expected is not None and frame.start != expected:
+        msg = (
+            f"{reader}: the frame at offset {one.offset} of the fingerprints covers"
+            f" partition {frame.partition} of the documents from offset {frame.start}, but"
+            f" {expected} comes next: a frame was lost or doubled. It was not applied. Restart"
+            " the worker; if it stops here again, see docs/runbook.md, 'A frame out of place'"
+        )
+        raise FrameOutOfPlace(msg)
+    coverage.add(frame.partition, frame.start, frame.end)
 
 
 @dataclass(frozen=True)

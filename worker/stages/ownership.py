@@ -9,14 +9,12 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 from lsh._core import Decision
 from lsh.index import BucketRules, DocumentBatch
 from worker.bus import TopicPartition
-from worker.stages.base import RestoreState
+from worker.stages.base import Status
 from worker.stages.coverage import Coverage
 
 __all__ = [
-    "NoReaders",
     "Ownership",
     "Parts",
-    "Readers",
     "Shard",
     "ShardStore",
     "StoreParts",
@@ -73,29 +71,6 @@ class StoreParts(Protocol):
         """Return how many documents, eras, runs and cells it has."""
 
 
-class Readers(Protocol):
-    """Those who read a store beside the thread that writes to it.
-
-    As a context manager, it keeps them out.
-    """
-
-    def __enter__(self) -> object:
-        """Wait until nobody reads, and keep readers out."""
-
-    def __exit__(self, *_: object) -> None:
-        """Let them in."""
-
-
-class NoReaders:
-    """Nobody reads beside the thread that writes."""
-
-    def __enter__(self) -> None:
-        """Wait for nobody."""
-
-    def __exit__(self, *_: object) -> None:
-        """Let nobody in."""
-
-
 class ShardStore(StoreSize, Protocol):
     """A shard's state: its buckets, and how far it has read the log."""
 
@@ -117,7 +92,7 @@ class ShardStore(StoreSize, Protocol):
         offset: int,
         documents: int,
         coverage: Coverage,
-        readers: Readers = ...,
+        readers: AbstractContextManager[None] | None = None,
     ) -> None:
         """Apply the last decision and its offset atomically; None: only the offset.
 
@@ -158,12 +133,6 @@ class Ownership(Protocol[StoreT_co]):
     def started(self) -> dict[TopicPartition, int]:
         """Return the shards that have become ready; see `Stage`."""
 
-    def shortened(self, partition: TopicPartition, low: int, high: int) -> int:
-        """Take note that a shard's log begins later than the frame that the shard is to read next.
-
-        Returns where to read on. If the shard's store can't continue from there, it is replaced.
-        """
-
     def guarded(self, partition: TopicPartition) -> AbstractContextManager[None]:
         """Replace the shard's store if the body finds it damaged, and continue.
 
@@ -180,14 +149,8 @@ class Ownership(Protocol[StoreT_co]):
     def waiting(self) -> frozenset[TopicPartition]:
         """Return the owned shards whose log can't be read yet."""
 
-    def states(self) -> dict[int, RestoreState]:
-        """Return the progress of the shards that don't answer yet. Thread-safe."""
-
-    def moved(self) -> int:
-        """Return a counter that grows while any shard gets closer to answering. Thread-safe."""
-
-    def standby_lag(self) -> Mapping[int, int]:
-        """Return how many records each warm shard is behind its group. Thread-safe."""
+    def status(self) -> Status:
+        """Return which shards don't answer yet, and how far warm ones are behind. Thread-safe."""
 
     def close(self) -> None:
         """Release everything within a bounded time."""

@@ -30,8 +30,8 @@ _STOPPED_AT = 1 / 4
 """A share: partitions that are ahead are stopped. This discards what was prefetched."""
 _RESUMED_AT = 1 / 16
 """A share: all partitions are read again. The band is wide, since stopping is wasteful."""
-_LOOKS = 60
-"""How often a payload that doesn't come is looked at before it is logged."""
+_READS = 600
+"""How many reads, each of 0.1 s, a payload may be wanted for before it is logged."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class Payloads:
         self._reader: LogReader | None = None
         self._lanes: dict[int, _Lane] = {}
         self._late: tuple[int, int] | None = None
-        self._looks = 0
+        self._vain = 0
 
     @property
     def cost(self) -> int:
@@ -115,6 +115,7 @@ class Payloads:
             PartitionUnreadable: a batch can't be unpacked, and is not set aside.
             BusError: the documents can't be read.
         """
+        self._look(wanted)
         reader = self._connected()
         self._limit(reader, wanted)
         for partition, offset in wanted.items():
@@ -198,12 +199,12 @@ class Payloads:
         position = self._reader.position(TopicPartition(self._documents, partition))
         return max(lane.following, position or 0)
 
-    def look(self, wanted: Mapping[int, int]) -> None:
-        """Log a payload that doesn't come; called about once a second, with what `read` was."""
-        first = next(iter(wanted.items()), None)
-        self._looks = self._looks + 1 if first is not None and first == self._late else 0
+    def _look(self, wanted: Mapping[int, int]) -> None:
+        """Log a payload that the last reads have not brought."""
+        first = next(iter(wanted.items()))
+        self._vain = self._vain + 1 if first == self._late else 0
         self._late = first
-        if first is not None and self._looks and self._looks % _LOOKS == 0:
+        if self._vain and self._vain % _READS == 0:
             _log.error(
                 "%s[%d] offset %d: this document was judged, but can't be read. Either the brokers"
                 " don't answer, or the topic was truncated: then abort the reindex",

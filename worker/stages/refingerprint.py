@@ -9,17 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lsh import Fingerprinter
-from worker.bus import LogReader, OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import LogReader, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.base import DocumentFormat
-from worker.stages.base import Burst, StageError, StatelessStage
+from worker.stages.base import NOTHING, Burst
 from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
 from worker.stages.framing import Framer
-from worker.stages.order import placed
+from worker.stages.order import follow, placed
 from worker.stages.payloads import Payloads
 from worker.stages.replacement import Found, LeftOut, Replacement
 from worker.stages.signing import Signer
-from worker.stages.tiling import follow
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, HandOver, SetAside, document_bytes, encode, hand_over
 
@@ -70,7 +69,7 @@ class _Waiting:
         return None if self.replacement is None else self.replacement.wanted
 
 
-class Refingerprint(StatelessStage):
+class Refingerprint:
     """The stage that builds the log of a generation whose fingerprints are made differently.
 
     For each frame of the earlier log it writes frames of the same span to the new one, in the same
@@ -80,6 +79,7 @@ class Refingerprint(StatelessStage):
     """
 
     name = "refingerprint"
+    shards = None
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
@@ -104,7 +104,7 @@ class Refingerprint(StatelessStage):
         worker has died of while it made fingerprints anew; by default it notes nothing.
         ``aside``: the ranges of documents that are not read.
         """
-        self.topics = (source.fingerprints,)
+        self._place = source.order
         self._documents = source.documents
         self._source = source.layout
         self._order = target.fingerprints
@@ -128,11 +128,6 @@ class Refingerprint(StatelessStage):
         self._passed: dict[TopicPartition, int] = {}
         self._counts = RefingerprintCounts()
 
-    @property
-    def _place(self) -> TopicPartition:
-        """Return the one partition that it reads."""
-        return TopicPartition(self.topics[0], 0)
-
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
@@ -143,7 +138,6 @@ class Refingerprint(StatelessStage):
         All documents that were deleted from the log are older than the index remembers.
         """
         self._waiting.clear()
-        self.pending = False
         self._cost = 0
         self._held = frozenset()
         self._coverage = Coverage()
@@ -162,7 +156,12 @@ class Refingerprint(StatelessStage):
                 )  # fmt: skip
         return starts
 
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
         """Take frames, sign payloads that are here, and return what is complete; see `Stage`."""
         for record in records:
             self._take(record)
@@ -173,9 +172,7 @@ class Refingerprint(StatelessStage):
             found += self._found()
         if found:
             self._signer.sign(found)
-        burst = self._complete(room)
-        self.pending = bool(self._waiting)
-        return burst
+        return self._complete(room, quiet)
 
     def _take(self, record: Record) -> None:
         """Keep a record of the log until what follows from it is written."""
@@ -227,18 +224,21 @@ class Refingerprint(StatelessStage):
                 extra={"topic": self._documents, "partition": partition, "offset": offsets[0]},
             )  # fmt: skip
 
-    def _complete(self, room: int) -> Burst | None:
+    def _complete(self, room: int, quiet: Mapping[TopicPartition, int]) -> Burst:
         """Return what is complete from the first record that waits on, as far as there is room."""
         outgoing: list[Outgoing] = []
-        size = after = 0
+        offsets: dict[TopicPartition, int] = {}
+        size = 0
         while size < room and self._waiting and self._waiting[0].wanted is None:
             one = self._waiting.popleft()
             self._cost -= one.cost
-            after = one.after
+            offsets[self._place] = one.after
             made = [Outgoing(self._order, 0, None, value) for value in self._values(one)]
             size += sum(record.size for record in made)
             outgoing += made
-        return Burst(outgoing, {self._place: after}, size) if after else None
+        if not self._waiting and not self._ended:
+            offsets |= quiet
+        return Burst(outgoing, offsets, size, more=bool(self._waiting), held=self._full())
 
     def _values(self, one: _Waiting) -> list[bytes]:
         """Return what to write to the new log for a record of the earlier one."""
@@ -253,10 +253,6 @@ class Refingerprint(StatelessStage):
             return [HandOver(self._target, self._generation).encode()]
         return []
 
-    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        """Commit the position if nothing waits; see `Stage`."""
-        return None if self._waiting or self._ended else Burst((), positions)
-
     def committed(self) -> None:
         """Count what was written, and forget deaths that lie behind."""
         self._signer.deaths.passed(self._passed)
@@ -264,28 +260,16 @@ class Refingerprint(StatelessStage):
         self._events.refingerprinted(self._counts)
         self._counts = RefingerprintCounts()
 
-    def idle(self) -> None:
-        """Log a document that does not come."""
-        self._payloads.look(self._wanted())
-
-    def paused(self) -> frozenset[TopicPartition]:
+    def _full(self) -> frozenset[TopicPartition]:
         """Return the log if enough of it waits, or all of it is done."""
         share = _RESUMED_AT if self._held else _PAUSED_AT
         held = self._ended or self._cost > self._buffer_bytes * share
         self._held = frozenset({self._place} if held else ())
         return self._held
 
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Return the log's start if it is above the position.
-
-        Raises:
-            StageError: the position is past the log's end.
-        """
-        if error.position >= error.low:
-            msg = f"{error}: see `neardup topics verify`"
-            raise StageError(msg)
-        _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
-        return error.low
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        """Raise it: all frames are needed."""
+        raise error
 
     def close(self) -> None:
         """Close the reader of the documents, and release the notes."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 
-from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.matches import MatchWriter
-from worker.stages.base import Burst, StageError, Status, unread
+from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.framing import checksum
 from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, best
@@ -25,7 +25,6 @@ from worker.wire.headers import (
     SEQUENCE,
     SOURCE,
     VERDICT,
-    reduced_rejection,
     rejection,
     without_own,
 )
@@ -66,6 +65,7 @@ class Route:
     """
 
     name = "route"
+    shards = None
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
@@ -98,7 +98,6 @@ class Route:
         self._shard_of = {
             topic: shard for topics in self._generations for shard, topic in enumerate(topics)
         }
-        self.topics = (self._documents, *self._shard_of)
         self._unique = topology.unique
         self._duplicate = topology.duplicate
         self._rejected = topology.rejected
@@ -108,6 +107,7 @@ class Route:
         self._buffer_bytes = buffer_bytes
         self._events = events or RouteEvents()
         self._clock = clock
+        self._looked_at = clock()
         self._waits = Waits(self._documents)
         self._lanes: dict[int, Lane] = {}
         self._answers: dict[TopicPartition, Answers] = {}
@@ -124,7 +124,8 @@ class Route:
         """Start each lane at its committed offsets, with empty buffers.
 
         If retention has deleted a log past its offset, continue from the log's start: anything
-        missing is detected later, see `out_of_range` and `Answers.take`.
+        missing is detected later: judged documents that were deleted are published as *rejected*,
+        and a lost answer is noticed with the next one, see `Answers.take`.
         """
         self._lanes = {}
         self._answers = {}
@@ -208,16 +209,12 @@ class Route:
             if all(place in offsets for place in places)
         }
 
-    def started(self) -> Mapping[TopicPartition, int]:
-        """Return nothing: all partitions are ready at once."""
-        return {}
-
-    @property
-    def pending(self) -> bool:
-        """Return whether more is complete than the last burst had room for."""
-        return self._room <= 0
-
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
         """Buffer records, and return the verdicts that are complete; see `Stage`."""
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
@@ -231,13 +228,22 @@ class Route:
                 offsets[TopicPartition(record.topic, record.partition)] = lane.published
             else:
                 lane.add(record)
+        for place, position in quiet.items():
+            if place.topic == self._documents:
+                self._pass(place, position)
         self._room = room
         for number, lane in list(self._lanes.items()):
             offsets.update(self._publish(number, lane, outgoing))
             if self._room <= 0:
                 self._lanes[number] = self._lanes.pop(number)  # The others come first next time.
                 break
-        return Burst(outgoing, offsets, room - self._room) if offsets else None
+        for place, position in quiet.items():
+            answers = self._answers.get(place)
+            if answers is not None and not answers.taken:
+                offsets[place] = position
+        self._look()
+        more = self._room <= 0
+        return Burst(outgoing, offsets, room - self._room, more=more, held=self._ahead())
 
     def _take_answer(self, record: Record) -> None:
         shard = self._shard_of[record.topic]
@@ -361,41 +367,23 @@ class Route:
             self._rejected, record, record.value, rejection(record, self.name, reason)
         )
 
-    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        """Note that no documents or answers are left before these positions; see `Stage`."""
-        for (topic, number), position in positions.items():
-            if topic == self._documents:
-                lane = self._lanes[number]
-                lane.arrived = max(lane.arrived, position)
-        burst = self.process(()) or Burst((), {})
-        offsets = dict(burst.offsets)
-        for place, position in positions.items():
-            answers = self._answers.get(place)
-            if answers is not None and not answers.taken:
-                offsets[place] = position
-        return Burst(burst.records, offsets) if offsets else None
-
-    def reduced(self, record: Outgoing) -> Outgoing | None:
-        """Return a smaller version of a rejected record; its headers say where the rest is."""
-        return reduced_rejection(record) if record.topic == self._rejected else None
-
     def committed(self) -> None:
         """Count what was published."""
         self._events.routed(self._counts)
         self._counts = RouteCounts()
 
-    def idle(self) -> None:
-        """Report what waits; log documents that wait for answers that were deleted."""
+    def _look(self) -> None:
+        """Report, once a second, what waits, and documents that wait for deleted answers."""
+        now = self._clock()
+        if now - self._looked_at < 1.0:
+            return
+        self._looked_at = now
         self._events.waiting(sum(lane.total() for lane in self._lanes.values()))
         self._waits.look(
-            {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, self._clock()
+            {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, now
         )
 
-    def status(self) -> Status:
-        """Return an empty status: there is nothing to restore."""
-        return Status()
-
-    def paused(self) -> frozenset[TopicPartition]:
+    def _ahead(self) -> frozenset[TopicPartition]:
         """Return the inputs that have run ahead, documents or answers; see `Lane.ahead`."""
         share = self._buffer_bytes / max(1, len(self._lanes))
         held: set[TopicPartition] = set()
@@ -405,27 +393,6 @@ class Route:
             held.update(compress(inputs, ahead))
         self._held = frozenset(held)
         return self._held
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Return the log's start if it is above the position.
-
-        Judged documents that were deleted are published as *rejected*. In a matches topic,
-        retention may have deleted only the transaction markers after the last answer. If it
-        deleted an answer, the next one does not tile.
-
-        Raises:
-            StageError: the position is past the log's end.
-        """
-        if error.position >= error.low:
-            msg = f"{error}: see `neardup topics verify`"
-            raise StageError(msg)
-        if error.partition.topic == self._documents:
-            lane = self._lanes[error.partition.partition]
-            lane.arrived = max(lane.arrived, error.low)
-        else:
-            self._answers[error.partition].cut = True
-        _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
-        return error.low
 
     def close(self) -> None:
         """Drop the buffers."""

@@ -86,8 +86,11 @@ def rejection(record: Record, stage: str, reason: str) -> tuple[Header, ...]:
 def reduced_rejection(record: Outgoing) -> Outgoing | None:
     """Return a rejected record without its payload or, if that is gone, without key and headers.
 
-    The headers with the reason and the source position stay. Returns None if nothing else is left.
+    The headers with the reason and the source position stay. Returns None if nothing else is left,
+    and for all other records.
     """
+    if all(name != REASON for name, _ in record.headers):
+        return None
     own = tuple(header for header in record.headers if header[0].startswith(PREFIX))
     if record.value is not None:
         headers = (*record.headers, (PAYLOAD, _LEFT_OUT))

@@ -77,7 +77,7 @@ class Tape:
 class Bench:
     """A standby in its thread, on a tape."""
 
-    def __init__(self, directory: Path, *, length: int = 1_000, past_group: bool = False) -> None:
+    def __init__(self, directory: Path, *, length: int = 1_000) -> None:
         self.directories = ShardDirectories(directory, lambda _: HEADER)
         self.path = self.directories.path(PLACE.partition)
         self.tape = Tape(length)
@@ -91,7 +91,6 @@ class Bench:
             self.directories,
             self.apply,
             background=True,
-            past_group=past_group,
             clock=lambda: monotonic() + self.later,
         )
 

@@ -22,7 +22,7 @@ from worker.index.snapshots.storage import Storage
 from worker.index.store import BandStore, StoreHeader, StoreOptions
 from worker.loop import Loop
 from worker.process.watchdog import Pulse, Watchdog
-from worker.stages import Index, StageError
+from worker.stages import Burst, Index, StageError
 from worker.wire import FrameError
 
 PLACE = TopicPartition("app.shards", 0)
@@ -67,7 +67,7 @@ def until(stage: Index[BandStore]) -> Mapping[TopicPartition, int]:
     """Ask as the loop does until something has started."""
     deadline = monotonic() + SECONDS
     while monotonic() < deadline:
-        if starts := stage.started():
+        if starts := stage.process([]).starts:
             return starts
     raise AssertionError("nothing has started in time")
 
@@ -88,12 +88,11 @@ def test_a_shard_starts_when_its_store_is_open(disk: Disk) -> None:
     holding(disk.place, 7)
     stage = index(disk)
     assert stage.adopt({PLACE: 9}, log) == {}
-    assert stage.started() == {}
-    assert stage.paused() == {PLACE}
+    assert stage.process([]) == Burst([], {}, held=frozenset({PLACE}))
     assert set(stage.status().restoring) == {0}
     disk.may_open.set()
     assert until(stage) == {PLACE: 7}
-    assert stage.paused() == frozenset()
+    assert stage.process([]).held == frozenset()
     assert stage.status().restoring[0].remaining == 2
     assert stage.adopt({PLACE: 9}, log) == {PLACE: 7}
     stage.close()
@@ -104,7 +103,7 @@ def test_a_shard_that_is_taken_away_meanwhile_is_closed_and_can_come_back(disk: 
     stage.adopt({PLACE: 0}, log)
     assert disk.opening.wait(SECONDS)
     assert stage.adopt({}, log) == {}
-    assert stage.paused() == frozenset()
+    assert stage.process([]).held == frozenset()
     assert not stage.status().restoring
     assert stage.adopt({PLACE: 0}, log) == {}
     disk.may_open.set()

@@ -246,7 +246,7 @@ def test_what_a_standby_did_not_get_is_missing_nowhere(
         return reader
 
     with monkeypatch.context() as patch:
-        patch.setattr(Application, "_reader", lossy)
+        patch.setattr(Application, "reader", lossy)
         first = site.start("a")
     second = site.start("b")
     site.feed(20)
@@ -299,16 +299,6 @@ def test_it_follows_the_group_and_never_passes_it(tmp_path: Path) -> None:
     after = BandStore(bench.path, HEADER)
     assert after.offset == 600
     after.close()
-
-
-def test_it_passes_the_group_if_nobody_takes_its_shards(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, past_group=True)
-    bench.tape.group = 30
-    assert bench.standby.stores() == {}
-    bench.standby.hand_over({})
-    bench.until(lambda: len(bench.applied) == 1_000)
-    assert bench.standby.stores()[PLACE.partition].path == bench.path
-    bench.standby.close()
 
 
 def test_what_cannot_be_kept_warm_is_a_warning_and_no_more(

@@ -14,7 +14,7 @@ from worker.bus import Record, TopicPartition
 from worker.index.opening import Opening
 from worker.index.owner import OwnedShards
 from worker.index.store import BandStore, StoreDamaged
-from worker.stages.tiling import FrameOutOfPlace
+from worker.stages.order import FrameOutOfPlace
 
 STEP = 8
 

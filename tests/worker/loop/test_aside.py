@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-
 import pytest
 
+from tests.support.copying import Copier
 from tests.support.notes import KeptNotes
 from tests.support.stages import LAYOUT, document, fingerprint
-from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import Outgoing, PartitionUnreadable, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
 from worker.bus.fetches import Fetches
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
-from worker.stages import Burst, Stage
-from worker.stages.base import StatelessStage
+from worker.stages import Stage
 from worker.wire import FingerprintFrame, SetAside, decode
 
 PLACE = TopicPartition("documents", 0)
@@ -23,30 +20,12 @@ COUNT = 10
 ASIDE = range(3, 6)
 
 
-class Passing(StatelessStage):
+class Passing(Copier):
     """Copies what it reads, and goes on after what it can't."""
-
-    name = "passing"
-    topics = ("documents",)
-
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
-        del room
-        copies = [Outgoing("out", 0, None, b"%d" % record.offset) for record in records]
-        return Burst(copies, {PLACE: records[-1].offset + 1}) if records else None
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        raise error
 
     def unreadable(self, error: PartitionUnreadable) -> int | None:
         assert error.position in ASIDE
         return ASIDE.stop
-
-
-class Needing(Passing):
-    """Needs all that it reads."""
-
-    def unreadable(self, error: PartitionUnreadable) -> int | None:
-        raise error
 
 
 def a_bus() -> MemoryBus:
@@ -77,13 +56,13 @@ def test_a_stage_goes_on_after_what_it_does_not_need() -> None:
     loop = a_loop(bus, Passing())
     for _ in range(10):
         loop.step(0)
-    assert values(bus, "out") == [b"%d" % offset for offset in range(ASIDE.stop, COUNT)]
+    assert values(bus, "out") == [document(offset).value for offset in range(ASIDE.stop, COUNT)]
 
 
 def test_a_stage_that_needs_it_ends() -> None:
     bus = a_bus()
     bus.commit_offsets("g", {PLACE: ASIDE.start})
-    loop = a_loop(bus, Needing())
+    loop = a_loop(bus, Copier())
     loop.step(0)  # The assignment.
     with pytest.raises(PartitionUnreadable):
         loop.step(0)

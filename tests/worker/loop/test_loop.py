@@ -8,15 +8,15 @@ from time import monotonic
 
 import pytest
 
+from tests.support.copying import Copier as Copying
 from worker.bus import (
     Aborted,
     BusError,
     Fenced,
+    Header,
     LogTruncated,
-    OffsetOutOfRange,
     OutcomeUnknown,
     Outgoing,
-    PartitionUnreadable,
     Record,
     TopicPartition,
 )
@@ -24,16 +24,15 @@ from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.loop.options import LoopEvents, LoopOptions
 from worker.probe import Point, Probe
-from worker.stages import Burst, StageError, Status
+from worker.stages import Burst, StageError
+from worker.stages.base import NOTHING
+from worker.wire.headers import REASON
 
 SOURCE = TopicPartition("in", 0)
 
 
-class Copier:
-    """The simplest stage, which notes what the loop does with it."""
-
-    name = "copier"
-    topics = ("in",)
+class Copier(Copying):
+    """A stage that notes what the loop does with it."""
 
     def __init__(self) -> None:
         self.adoptions: list[Mapping[TopicPartition, int]] = []
@@ -41,11 +40,12 @@ class Copier:
         self.held: frozenset[TopicPartition] = frozenset()
         self.closed = False
         self.keeping = False
-        self.pending = False
+        self.more = False
+        self.needing = False
         self.rooms: list[int] = []
         self.settling = False
         self.taken = 0
-        self.reduced_sizes: list[int] = []
+        self.headers: tuple[Header, ...] = ()
         self.kept: list[Record] = []
 
     def adopt(
@@ -53,49 +53,33 @@ class Copier:
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        del watermarks
         self.adoptions.append(dict(offsets))
         self.kept = []
-        return dict(offsets)
+        return {
+            place: at if self.needing else max(at, watermarks(place)[0])
+            for place, at in offsets.items()
+        }
 
-    def started(self) -> Mapping[TopicPartition, int]:
-        return {}
-
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
         self.rooms.append(room)
         self.kept += records
-        if not self.kept or self.keeping:
-            return None
-        records, self.kept = self.kept, []
-        copies = [Outgoing("out", 0, None, record.value) for record in records]
-        last = records[-1]
-        self.taken = len(records)
-        return Burst(copies, {TopicPartition(last.topic, last.partition): last.offset + 1})
-
-    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        return Burst((), positions) if self.settling else None
-
-    def reduced(self, record: Outgoing) -> Outgoing | None:
-        self.reduced_sizes.append(record.size)
-        return record._replace(value=b"-") if record.size > 1 else None
+        burst = Burst((), quiet if self.settling else NOTHING)
+        if self.kept and not self.keeping:
+            records, self.kept = self.kept, []
+            copies = [Outgoing("out", 0, None, one.value, self.headers) for one in records]
+            last = records[-1]
+            self.taken = len(records)
+            own = {TopicPartition(last.topic, last.partition): last.offset + 1}
+            burst = Burst(copies, {**own, **burst.offsets})
+        return burst._replace(more=self.more, held=self.held)
 
     def committed(self) -> None:
         self.commits += 1
-
-    def idle(self) -> None:
-        return
-
-    def status(self) -> Status:
-        return Status()
-
-    def paused(self) -> frozenset[TopicPartition]:
-        return self.held
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        return error.low
-
-    def unreadable(self, error: PartitionUnreadable) -> int | None:
-        raise error
 
     def close(self) -> None:
         self.closed = True
@@ -469,35 +453,49 @@ def test_a_stage_that_has_more_is_asked_again_at_once() -> None:
     loop, stage = looped(made)
     run(loop)
     assert not loop.busy
-    stage.pending = True
+    stage.more = True
     loop.step(60)
     assert loop.busy
     assert stage.rooms[-1] == 16 << 20
 
 
 def refusing(most: int) -> tuple[MemoryBus, Loop, Copier]:
+    """Return a loop whose output takes records of so many bytes, besides their headers."""
     made = MemoryBus()
     made.create_topic("in", 1)
-    made.create_topic("out", 1, max_bytes=most)
+    headers = ((REASON, b"x"),)
+    made.create_topic("out", 1, max_bytes=most + Outgoing("out", 0, None, b"", headers).size)
     made.commit_offsets("g", {SOURCE: 0})
-    for value in (b"one", b"x" * 20, b"two", b"y" * 30):
+    for value in (b"one", b"x" * 200, b"two", b"y" * 300):
         made.append(Outgoing("in", 0, None, value))
     loop, stage = looped(made)
+    stage.headers = headers
     return made, loop, stage
 
 
-def test_less_is_published_of_what_a_topic_refuses_and_the_largest_comes_first() -> None:
-    made, loop, stage = refusing(10)
+def test_less_is_published_of_what_a_topic_refuses_and_the_largest_comes_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made, loop, stage = refusing(190)
     run(loop)
-    assert copied(made) == [b"one", b"-", b"two", b"-"]
-    assert stage.reduced_sizes == [30, 20]
+    assert copied(made) == [b"one", None, b"two", None]
+    refused = [line for line in caplog.messages if "refuses a record" in line]
+    assert ["y" if "of 3" in line else "x" for line in refused] == ["y", "x"]
     assert stage.commits == 1
     assert len(stage.adoptions) == 1
 
 
 def test_what_a_topic_refuses_and_cannot_be_less_ends_the_loop() -> None:
-    _, loop, stage = refusing(0)
-    with pytest.raises(BusError, match="refuses a record of"):
+    _, loop, stage = refusing(-1)
+    with pytest.raises(BusError, match="refuses, for one"):
+        run(loop)
+    assert stage.commits == 0
+
+
+def test_only_rejected_records_are_published_in_part() -> None:
+    _, loop, stage = refusing(100)
+    stage.headers = ()
+    with pytest.raises(BusError, match="refuses, for one"):
         run(loop)
     assert stage.commits == 0
 
@@ -525,9 +523,29 @@ def test_a_log_that_lost_what_was_read_ends_the_loop(cut: int, *, restarted: boo
         assert copied(made) == ALL + new
 
 
-def test_a_lost_position_goes_on_where_the_stage_says() -> None:
+def test_a_log_that_was_cut_is_adopted_anew() -> None:
+    made = bus()
+    loop, stage = looped(made)
+    loop.step(0)
+    loop.step(0)
+    made.trim("in", 0, 6)
+    run(loop)
+    assert copied(made) == ALL[:4] + ALL[6:]
+    assert stage.adoptions == [{SOURCE: 0}, {SOURCE: 4}]
+
+
+def test_a_stage_that_needs_what_was_cut_ends_the_loop() -> None:
     made = bus()
     made.trim("in", 0, 5)
+    loop, stage = looped(made)
+    stage.needing = True
+    with pytest.raises(StageError, match="was deleted before it was read"):
+        run(loop)
+
+
+def test_a_position_above_the_log_ends_the_loop() -> None:
+    made = bus()
+    made.commit_offsets("g", {SOURCE: 30})
     loop, _ = looped(made)
-    run(loop)
-    assert copied(made) == ALL[5:]
+    with pytest.raises(StageError, match=r"outside the log.*`neardup topics verify`"):
+        run(loop)

@@ -1,7 +1,7 @@
 """A line about refused records names one of them, and what to do."""
 
 from worker.bus import Outgoing, Record
-from worker.loop.refused import described
+from worker.loop.transactions import described
 from worker.wire.headers import SOURCE, rejection
 
 WHY = "transaction of a.route.one: Broker failed to validate record (INVALID_RECORD)"

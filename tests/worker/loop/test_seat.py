@@ -5,31 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from tests.support.copying import Copier
+from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.stages import Burst
-from worker.stages.base import StatelessStage
+from worker.stages.base import NOTHING
 
 SOURCE = TopicPartition("in", 0)
-
-
-class Copier(StatelessStage):
-    """Copies each burst."""
-
-    name = "copier"
-    topics = ("in",)
-
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
-        del room
-        if not records:
-            return None
-        copies = [Outgoing("out", 0, None, record.value) for record in records]
-        return Burst(copies, {SOURCE: records[-1].offset + 1})
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        return error.low
 
 
 class Holder(Copier):
@@ -47,11 +31,16 @@ class Holder(Copier):
         self._left = {place: 100 + at for place, at in offsets.items()}
         return {}
 
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
-        del room
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
+        del room, quiet
         assert not records
         left, self._left = self._left, {}
-        return Burst((), left) if left else None
+        return Burst((), left)
 
 
 class Watched:

@@ -40,7 +40,6 @@ class Log:
             "route",
             lambda: self.events.append("renew"),
             self.effect,
-            reduced=lambda _: None,
             options=LoopOptions(),
             probe=UNWATCHED,
             clock=lambda: 0.0,

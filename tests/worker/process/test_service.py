@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.support.copying import Copier
 from tests.support.filling import fill
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.generations import Generation, Part, Plan, parts
 from worker.http.health import Health
@@ -20,28 +19,23 @@ from worker.offline.embedded import create_topics
 from worker.process.part import PartThread
 from worker.process.service import Service, _pulse
 from worker.settings import load
-from worker.stages import Burst, RestoreState, Status
-from worker.stages.base import StatelessStage
+from worker.stages import RestoreState, Status
 
 
-class Restoring(StatelessStage):
-    """A stage of which only the status matters."""
+class Restoring(Copier):
+    """A stage of which only the status of its shards matters."""
 
     name = "index"
-    topics = ("in",)
 
     def __init__(self, status: Status) -> None:
         self.now = status
+        self.shards = self
+
+    def idle(self) -> None:
+        return
 
     def status(self) -> Status:
         return self.now
-
-    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
-        del records, room
-        return None
-
-    def out_of_range(self, error: OffsetOutOfRange) -> int:
-        return error.low
 
 
 def failed(error: BaseException) -> None:

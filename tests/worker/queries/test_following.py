@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
 import worker.queries.following
 from tests.worker.queries.parts import Site, body
-from worker.bus import Outgoing
+from worker.app import Application
+from worker.bus import BusError, Denied, LogReader, Outgoing
+from worker.bus.memory import MemoryBus
 from worker.index.store import BandStore
 from worker.queries.answers import Answer
-from worker.queries.following import Warming
+from worker.queries.following import Following, Warming
 from worker.queries.shard_lock import ShardLock
+from worker.settings import Settings
 from worker.stages import StageError
 from worker.stages.judge import Judge, Judgement
 from worker.stages.order import Documents
@@ -148,6 +152,77 @@ def test_short_frames_are_judged_together(tmp_path: Path, monkeypatch: pytest.Mo
         found = [site.answers(body({"text": text}))[0].matches for text in texts]
         assert [[one.id for one in some] for some in found] == [[str(n)] for n in range(7)]
         assert site.following.reached().furthest_behind == 0
+
+
+def test_it_is_warm_once_it_is_near_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker.queries.following, "_NEAR", 0)
+    with Site(tmp_path, index={"shards": 1}) as site:
+        for number in range(12):
+            site.judge({"id": str(number), "text": f"{TEXT} {number}"})
+        assert site.following.reached().furthest_behind is None
+        site.following.step()
+        reached = site.following.reached()
+        assert reached.warming == [0]
+        assert reached.furthest_behind == site.bus.end_offset(*site.topology.order) - 16
+        with pytest.raises(Warming, match="shard 0 is warming up"):
+            site.answers(body({"text": TEXT}))
+        site.catch_up()
+        reached = site.following.reached()
+        assert (reached.warming, reached.furthest_behind) == ([], 0)  # Only a marker follows.
+        assert site.answers(body({"text": TEXT}))[0].verdict == "duplicate"
+
+
+def test_a_shard_whose_log_is_gone_is_closed_and_opened_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Site(tmp_path, index={"shards": 1}) as site:
+        site.judge({"id": "a", "text": TEXT})
+        site.catch_up()
+        site.judge({"id": "b", "text": "Something else."})
+        site.bus.trim(*site.topology.order, site.bus.end_offset(*site.topology.order))
+        site.catch_up()
+        assert "shard 0 can't be followed: " in caplog.text
+        assert "there is no good snapshot" in caplog.text
+        assert (tmp_path / "follower" / "shard-000.aside").exists()
+        with pytest.raises(Warming, match="shard 0 is warming up"):
+            site.answers(body({"text": TEXT}))
+
+
+def test_brokers_that_do_not_answer_are_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def silent(*_: object, **__: object) -> LogReader:
+        raise BusError("no broker answers")
+
+    with Site(tmp_path) as site:
+        site.judge({"id": "a", "text": TEXT})
+        with monkeypatch.context() as patch:
+            patch.setattr(site.bus, "log_reader", silent)
+            site.following.step()
+        assert "the log can't be followed: no broker answers; retrying" in caplog.text
+        site.catch_up()
+        assert site.answers(body({"text": TEXT}))[0].verdict == "duplicate"
+
+
+def test_what_ends_the_thread_is_raised_where_it_is_checked(tmp_path: Path) -> None:
+    def denied(*_: object, **__: object) -> LogReader:
+        raise Denied("Read on topic log is missing")
+
+    settings = Settings.model_validate({"index": {"cache_bytes": 1 << 20}})
+    bus = MemoryBus()
+    bus.log_reader = denied  # type: ignore[method-assign, assignment]
+    application = Application(settings, settings.topology(1), bus, tmp_path, background=True)
+    with Following(application) as following:
+        deadline = monotonic() + DEADLINE
+
+        def checked() -> None:
+            while monotonic() < deadline:
+                following.check()
+
+        with pytest.raises(Denied, match="Read on topic log is missing"):
+            checked()
 
 
 def hand_over(site: Site, generation: int) -> None:

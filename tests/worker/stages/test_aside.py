@@ -53,7 +53,6 @@ def unreadable(offset: int, place: TopicPartition = DOCS) -> PartitionUnreadable
 
 def done(stage: Fingerprint) -> Burst:
     burst = stage.process([])
-    assert burst is not None
     stage.committed()
     return burst
 
@@ -62,20 +61,16 @@ class TestFingerprint:
     def test_a_batch_that_can_t_be_read_is_rejected_and_covered(self) -> None:
         stage = fingerprint(aside=ASIDE)
         assert stage.adopt({DOCS: 0}, no_watermarks) == {DOCS: 0}
-        assert stage.process([document(0), document(1)]) is not None
+        assert stage.process([document(0), document(1)]).offsets
         stage.committed()
         assert stage.unreadable(unreadable(2)) is None
-        assert stage.pending
-        assert stage.started() == {}
         burst = done(stage)
         assert rejected(list(burst.records)) == [(n, "unreadable") for n in (2, 3, 4)]
         assert spans(burst) == [(2, 5, [], [2, 3, 4])]
         assert burst.offsets == {DOCS: 5}
-        assert not stage.pending
-        assert stage.started() == {DOCS: 5}
-        assert stage.started() == {}
+        assert (burst.more, burst.starts) == (False, {DOCS: 5})
         after = stage.process([document(5)])
-        assert after is not None
+        assert after.starts == {}
         assert spans(after) == [(5, 6, [5], [])]
 
     @pytest.mark.parametrize("begin", [2, 3, 4])
@@ -86,7 +81,7 @@ class TestFingerprint:
         burst = done(stage)
         assert [offset for offset, _ in rejected(list(burst.records))] == [*range(begin, 5)]
         assert spans(burst) == [(begin, 5, [], [*range(begin, 5)])]
-        assert stage.started() == {DOCS: 5}
+        assert burst.starts == {DOCS: 5}
 
     def test_markers_before_it_are_covered_and_not_rejected(self) -> None:
         stage = fingerprint(aside=ASIDE)
@@ -101,30 +96,26 @@ class TestFingerprint:
         other = TopicPartition("documents", 1)
         stage.adopt({DOCS: 2, other: 0}, no_watermarks)
         burst = stage.process([document(0)._replace(partition=1)])
-        assert burst is not None
         assert burst.offsets == {DOCS: 5, other: 1}
         assert spans(burst) == [(2, 5, [], [2, 3, 4]), (0, 1, [0], [])]
 
     def test_millions_of_offsets_take_several_transactions(self) -> None:
         stage = fingerprint(aside=(SetAside(0, 0, 12_000),))
         stage.adopt({DOCS: 0}, no_watermarks)
-        ends = []
-        while stage.pending:
-            assert stage.started() == {}
-            ends.append(done(stage).offsets[DOCS])
-        assert ends == [5_000, 10_000, 12_000]
-        assert stage.started() == {DOCS: 12_000}
+        bursts = [done(stage)]
+        while bursts[-1].more:
+            assert bursts[-1].starts == {}
+            bursts.append(done(stage))
+        assert [burst.offsets[DOCS] for burst in bursts] == [5_000, 10_000, 12_000]
+        assert bursts[-1].starts == {DOCS: 12_000}
 
     def test_a_transaction_that_was_rolled_back_is_made_again(self) -> None:
         stage = fingerprint(aside=ASIDE)
         for _ in range(2):
             stage.adopt({DOCS: 2}, no_watermarks)
             burst = stage.process([])
-            assert burst is not None
             assert len(rejected(list(burst.records))) == 3
-            assert stage.started() == {}
-        stage.committed()
-        assert stage.started() == {DOCS: 5}
+            assert burst.starts == {DOCS: 5}
 
     def test_what_is_not_set_aside_ends_the_worker_with_what_to_do(self) -> None:
         stage = fingerprint(aside=ASIDE)
@@ -150,8 +141,7 @@ class TestRoute:
         documents, answers = self.answered(tmp_path)
         stage = route(aside=(SetAside(0, 2, 5),))
         stage.adopt({DOCS: 0, MATCHES: 0}, whole_log)
-        burst = stage.process([*documents, *answers])
-        assert burst is not None
+        assert stage.process([*documents, *answers]).offsets
         assert stage.unreadable(unreadable(2)) == 5
 
     def test_it_begins_after_the_range(self) -> None:

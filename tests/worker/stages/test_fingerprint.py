@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lsh import Parameters
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
-from worker.bus import OffsetOutOfRange, Record
+from worker.bus import Record
 from worker.formats.base import DocumentOptions
 from worker.formats.first_texts import TextWatch
 from worker.stages import Deaths, FingerprintEvents, RejectLimit, StageError
@@ -31,7 +31,6 @@ class TestFingerprint:
         bad = Record("documents", 0, 6, 1, b"k", b"not json", (("h", b"\xff"),))
         tombstone = Record("documents", 0, 7, 1, b"k", None)
         burst = stage.process([document(4), document(5), bad, tombstone, document(9)])
-        assert burst is not None
         assert burst.offsets == {DOCS: 10}
         frames = [
             decode(FingerprintFrame, record.value, LAYOUT)
@@ -53,24 +52,18 @@ class TestFingerprint:
         stage = fingerprint()
         stage.adopt({DOCS: 0}, no_watermarks)
         burst = stage.process([Record("documents", 0, 0, 1, None, b"bad")])
-        assert burst is not None
         (frame,) = records(burst.records, "app.fingerprints")
         assert decode(FingerprintFrame, frame.value, LAYOUT).end == 1
 
     def test_deleted_documents_are_skipped_only_where_the_settings_say_so(self) -> None:
-        error = OffsetOutOfRange(DOCS, 3, 8, 20)
-        with pytest.raises(StageError, match="deleted"):
-            fingerprint().out_of_range(error)
+        # The loop ends where a stage wants to read what is gone.
+        assert fingerprint().adopt({DOCS: 3}, no_watermarks) == {DOCS: 3}
         stage = fingerprint(skip_deleted=True)
         assert stage.adopt({DOCS: 3}, lambda _: (8, 20)) == {DOCS: 8}
         burst = stage.process([document(9)])
-        assert burst is not None
         (frame,) = records(burst.records, "app.fingerprints")
         found = decode(FingerprintFrame, frame.value, LAYOUT)
         assert (found.start, found.end) == (3, 10)  # Frames tile over what is gone.
-        assert stage.out_of_range(error) == 8
-        with pytest.raises(StageError, match="deleted"):
-            stage.out_of_range(OffsetOutOfRange(DOCS, 30, 8, 20))
 
     def test_a_frame_accounts_for_no_more_than_fits(self) -> None:
         stage = fingerprint()
@@ -78,7 +71,6 @@ class TestFingerprint:
         count = 2 * ACCOUNTED_OFFSETS + 1
         tombstones = [Record("documents", 0, n, 1, b"k", None) for n in range(count)]
         burst = stage.process([*tombstones, document(count)])
-        assert burst is not None
         frames = [
             decode(FingerprintFrame, record.value, LAYOUT)
             for record in records(burst.records, "app.fingerprints")
@@ -102,27 +94,21 @@ class TestFingerprint:
         mixed = [
             document(n) if n % 3 else Record("documents", 0, n, 1, None, b"bad") for n in range(300)
         ]
-        assert stage.process(mixed) is not None
+        assert stage.process(mixed).offsets
 
     def test_what_holds_no_documents_is_covered_by_a_frame_without(self) -> None:
         stage = fingerprint()
         stage.adopt({DOCS: 3}, no_watermarks)
         first = stage.process([document(4)])
-        settled = stage.settle({DOCS: 9})
+        settled = stage.process((), quiet={DOCS: 9})
         after = stage.process([document(9)])
         frames = []
         for burst in (first, settled, after):
-            assert burst is not None
             (record,) = records(burst.records, "app.fingerprints")
             frames.append(decode(FingerprintFrame, record.value, LAYOUT))
         assert [(frame.start, frame.end) for frame in frames] == [(3, 5), (5, 9), (9, 10)]
         assert [len(frame.offsets) for frame in frames] == [1, 0, 1]
-        assert settled is not None
         assert settled.offsets == {DOCS: 9}
-
-    def test_documents_are_never_skipped(self) -> None:
-        with pytest.raises(StageError, match="deleted before they were read"):
-            fingerprint().out_of_range(OffsetOutOfRange(DOCS, 5, 10, 20))
 
     def test_a_field_that_no_document_has_is_a_warning_once(
         self, caplog: pytest.LogCaptureFixture
@@ -156,7 +142,6 @@ def frames_of(
     stage = fingerprint(frame_bytes=frame_bytes, deaths=deaths)
     stage.adopt({DOCS: 0}, no_watermarks)
     burst = stage.process(records_)
-    assert burst is not None
     made = records(burst.records, "app.fingerprints")
     return [decode(FingerprintFrame, record.value, LAYOUT) for record in made]
 
@@ -290,7 +275,6 @@ class TestFirstCases:
         stage = fingerprint(options=DocumentOptions(deletes="forget"))
         stage.adopt({DOCS: 0}, no_watermarks)
         burst = stage.process([document(n)._replace(value=DELETE % n) for n in range(2)])
-        assert burst is not None
         (frame,) = records(burst.records, "app.fingerprints")
         assert forgotten([decode(FingerprintFrame, frame.value, LAYOUT)]) == [(0, b"0"), (1, b"1")]
         (said,) = [record.getMessage() for record in caplog.records]

@@ -55,12 +55,10 @@ class TestIndex:
         stage = index(tmp_path, shards=2)
         stage.adopt(dict.fromkeys(seats, 0), lambda _: (0, 9))
         burst = stage.process([*seated(frames[:3], 0), *seated(frames[:1], 1)])
-        assert burst is not None
         assert burst.offsets == {seats[0]: 3, seats[1]: 1}
         stage.committed()
         # What one has had already, and the other has not, is made into one batch for neither.
         burst = stage.process([*seated(frames[3:], 0), *seated(frames[1:], 1)])
-        assert burst is not None
         assert burst.offsets == dict.fromkeys(seats, 4)
         stage.committed()
         answers = [decode(MatchFrame, record.value, LAYOUT) for record in burst.records]
@@ -77,7 +75,6 @@ class TestIndex:
         cut: list[Record] = []
         for offset in range(count):
             burst = first.process([document(offset)])
-            assert burst is not None
             cut += seated(records(burst.records, "app.fingerprints", first=offset))
         return cut
 
@@ -87,7 +84,6 @@ class TestIndex:
         assert stage.adopt({seat: 2}, lambda _: (0, 3)) == {seat: 0}
         assert stage.status().restoring
         burst = stage.process(self.frames(3))
-        assert burst is not None
         assert burst.offsets == {seat: 3}
         assert len(burst.records) == 1
         assert not stage.status().restoring
@@ -100,14 +96,12 @@ class TestIndex:
         first = fingerprint()
         first.adopt({DOCS: 1}, no_watermarks)
         made = first.process([Record("documents", 0, 1, 1, b"d0", None)])
-        assert made is not None
         stage = index(tmp_path)
         stage.adopt({seat: 0}, lambda _: (0, 2))
         stage.process([frame])
         stage.committed()
         tombstone = seated(records(made.records, "app.fingerprints", first=1))
         burst = stage.process(tombstone)
-        assert burst is not None
         assert burst.offsets == {seat: 2}
         stage.committed()
         store = stage.stores()[0]
@@ -234,7 +228,6 @@ class TestIndex:
             for n in range(12)
         ]
         burst = made.process(sent)
-        assert burst is not None
         (record,) = records(burst.records, "app.fingerprints")
         one = placed(record, topology().layout, 0)
         match = Match(1, 0.9, b"i" * 100)

@@ -19,7 +19,7 @@ from tests.support.stages import (
 )
 from worker.bus import Record, TopicPartition
 from worker.index.store import BandStore
-from worker.stages import Index
+from worker.stages import Burst, Index
 from worker.stages.turns import BUILDING
 from worker.wire import HandOver, MatchFrame, decode
 
@@ -36,7 +36,6 @@ def log(*generations: int | None) -> list[Record]:
         if value is None:
             number = sum(one is None for one in generations[:offset])
             burst = stage.process([document(number)])
-            assert burst is not None
             (made,) = records(burst.records, "app.fingerprints")
             value = made.value
         found.append(Record(*SEAT, offset, 5_000, None, value))
@@ -60,7 +59,6 @@ def test_a_shard_is_built_in_silence_and_answers_from_the_hand_over_on(
     built: Index[BandStore],
 ) -> None:
     burst = built.process(log(None, None, 1, None, None))
-    assert burst is not None
     assert numbers(burst.records) == [3, 4]
     assert burst.offsets == {SEAT: 5}
     built.committed()
@@ -69,15 +67,15 @@ def test_a_shard_is_built_in_silence_and_answers_from_the_hand_over_on(
 
 def test_its_progress_is_committed_about_once_a_second(built: Index[BandStore]) -> None:
     frames = log(None, None, None)
-    assert built.process(frames[:1]) is None
+    assert not built.process(frames[:1]).offsets
     built.idle()
-    assert built.process(frames[1:2]) == ([], {SEAT: BUILDING + 2}, None)
-    assert built.process(frames[2:]) is None
+    assert built.process(frames[1:2]) == Burst([], {SEAT: BUILDING + 2})
+    assert not built.process(frames[2:]).offsets
     built.idle()
     built.committed()
-    assert built.process([]) == ([], {SEAT: BUILDING + 3}, None)
+    assert built.process([]) == Burst([], {SEAT: BUILDING + 3})
     built.idle()
-    assert built.process([]) is None
+    assert not built.process([]).offsets
 
 
 def test_a_hand_over_that_nothing_follows_is_committed_and_passed(
@@ -85,7 +83,7 @@ def test_a_hand_over_that_nothing_follows_is_committed_and_passed(
 ) -> None:
     built.idle()
     burst = built.process(log(None, 1))
-    assert burst == ([], {SEAT: 2}, None)
+    assert burst == Burst([], {SEAT: 2})
     assert built.stores()[0].offset == 1
     built.committed()
     assert built.stores()[0].offset == 2
@@ -97,7 +95,6 @@ def test_what_is_rolled_back_is_met_again(built: Index[BandStore]) -> None:
     built.process(frames)
     assert built.adopt({SEAT: BUILDING}, whole_log) == {SEAT: 1}
     burst = built.process(frames[1:])
-    assert burst is not None
     assert (numbers(burst.records), burst.offsets) == ([2], {SEAT: 3})
 
 
@@ -105,7 +102,7 @@ def test_what_is_rolled_back_is_met_again(built: Index[BandStore]) -> None:
 def test_a_rebuilt_shard_passes_over_earlier_hand_overs(tmp_path: Path, committed: int) -> None:
     stage = index(tmp_path, generation=1)
     stage.adopt({SEAT: committed}, whole_log)
-    assert stage.process(log(None, 1)) is None
+    assert not stage.process(log(None, 1)).offsets
     assert stage.stores()[0].offset == 2
 
 
@@ -114,11 +111,10 @@ def test_at_the_next_hand_over_it_ends_and_is_paused(tmp_path: Path) -> None:
     stage.adopt({SEAT: 0}, whole_log)
     frames = log(None, 2, None)
     burst = stage.process(frames)
-    assert burst is not None
     assert (numbers(burst.records), burst.offsets) == ([0], {SEAT: 1})
+    assert burst.held == {SEAT}
     stage.committed()
-    assert stage.paused() == {SEAT}
-    assert stage.process(frames[2:]) is None
+    assert not stage.process(frames[2:]).offsets
     assert stage.status().restoring == {}
 
 
@@ -128,10 +124,9 @@ def test_after_a_roll_back_it_answers_again_what_came_before_its_end(tmp_path: P
     frames = log(None, 2)
     for _ in range(2):
         burst = stage.process(frames)
-        assert burst is not None
         assert numbers(burst.records) == [0]
         stage.adopt({SEAT: 0}, whole_log)
-        assert stage.paused() == frozenset()
+        assert stage.process([]).held == frozenset()
 
 
 def test_a_store_that_is_replaced_is_read_again_up_to_the_end(tmp_path: Path) -> None:
@@ -140,10 +135,9 @@ def test_a_store_that_is_replaced_is_read_again_up_to_the_end(tmp_path: Path) ->
     frames = log(None, 2)
     stage.process(frames[1:])
     stage._shards.replace(SEAT, "damaged")  # type: ignore[attr-defined]
-    assert stage.started() == {SEAT: 0}
-    assert stage.paused() == frozenset()
+    started = stage.process(frames)
+    assert (started.starts, started.held, started.offsets) == ({SEAT: 0}, frozenset(), {})
     burst = stage.process(frames)
-    assert burst is not None
     assert numbers(burst.records) == [0]
 
 

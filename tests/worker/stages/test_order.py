@@ -35,7 +35,6 @@ def frame(*documents: Record, number: int, stamp: int = 9_000) -> Record:
     stage = fingerprint()
     stage.adopt({DOCS: documents[0].offset}, no_watermarks)
     burst = stage.process(documents)
-    assert burst is not None
     (made,) = records(burst.records, "app.fingerprints", first=number)
     return made._replace(timestamp=stamp)
 

@@ -16,10 +16,10 @@ from lsh.columns import Column
 from lsh.index import NO_TIME
 from tests.support.corpus import examples
 from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judged
-from worker.bus import Aborted, OffsetOutOfRange, OutcomeUnknown, Outgoing, TopicPartition
+from worker.bus import Aborted, OutcomeUnknown, Outgoing, TopicPartition
 from worker.bus.memory.faults import Step
 from worker.formats.base import DocumentOptions
-from worker.stages import StageError
+from worker.stages import Burst, StageError
 from worker.wire import FingerprintFrame, HandOver, decode, encode, hand_over
 
 ORDER = TopicPartition("app.fingerprints", 0)
@@ -256,10 +256,9 @@ def test_a_document_that_never_comes_is_logged(caplog: pytest.LogCaptureFixture)
     logs.bus.delete_topic("documents")
     logs.bus.create_topic("documents", 1)
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
-    assert logs.stage.process(logs.bus.read(*ORDER, 0, 9)) is None
-    for _ in range(125):
-        assert logs.stage.process([]) is None
-        logs.stage.idle()
+    assert not logs.stage.process(logs.bus.read(*ORDER, 0, 9)).offsets
+    for _ in range(1_250):
+        assert not logs.stage.process([]).offsets
     said = [one.getMessage() for one in caplog.records]
     assert len(said) == 2
     assert said[0].startswith("documents[0] offset 0: this document was judged, but can't be read")
@@ -275,7 +274,6 @@ def test_times_stay_those_of_the_earlier_log() -> None:
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
     logs.now += 1_000_000_000
     burst = logs.stage.process([record._replace(value=encode(earlier))])
-    assert burst is not None
     (made,) = burst.records
     times = decode(FingerprintFrame, made.value, "new").times.tolist()
     assert times == [NO_TIME, START + ALLOWANCE]
@@ -335,8 +333,9 @@ class TestHandOver:
         logs.renew()
         assert ended(logs)
         assert logs.committed() == committed
-        assert logs.stage.paused() == {ORDER}
-        assert logs.stage.settle({ORDER: 99}) is None
+        burst = logs.stage.process((), quiet={ORDER: 99})
+        assert burst.held == {ORDER}
+        assert not burst.offsets
 
     def test_what_follows_it_is_ignored(self) -> None:
         logs = TwoLogs(batch=1)
@@ -347,17 +346,16 @@ class TestHandOver:
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
         log = logs.bus.read(*ORDER, 0, 9)
         burst = logs.stage.process(log[:2])
-        assert burst is not None
         assert burst.offsets == {ORDER: 1}
-        assert logs.stage.process(log[2:]) is None
-        assert not logs.stage.pending
+        after = logs.stage.process(log[2:])
+        assert not after.offsets
+        assert not after.more
 
     def test_it_has_the_new_layout_and_is_written_with_its_offset(self) -> None:
         logs = TwoLogs()
         logs.hand_over(1)
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
         burst = logs.stage.process(logs.bus.read(*ORDER, 0, 9))
-        assert burst is not None
         (made,) = burst.records
         assert made.value == HandOver("new", 1).encode()
         assert burst.offsets == {ORDER: 1}
@@ -381,27 +379,26 @@ class TestRoom:
         frames = logs.bus.read(*ORDER, 0, 100)
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 100))
         burst = logs.stage.process(frames, room=1)
-        assert burst is not None
         assert (len(burst.records), burst.offsets) == (1, {ORDER: frames[0].offset + 1})
         assert burst.size == burst.records[0].size
-        assert logs.stage.pending
+        assert burst.more
         burst = logs.stage.process([], room=1 << 20)
-        assert burst is not None
         assert (len(burst.records), burst.offsets) == (3, {ORDER: frames[-1].offset + 1})
-        assert not logs.stage.pending
+        assert not burst.more
 
     def test_nothing_is_settled_while_a_frame_waits(self) -> None:
         logs = TwoLogs(batch=1)
-        for number in range(2):
+        for number in range(3):
             logs.text(f"{WORDS} {number}")
             logs.sign()
+        frames = logs.bus.read(*ORDER, 0, 100)
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 100))
-        logs.stage.process(logs.bus.read(*ORDER, 0, 100), room=1)
-        assert logs.stage.settle({ORDER: 50}) is None
-        logs.stage.process([])
-        settled = logs.stage.settle({ORDER: 50})
-        assert settled is not None
-        assert (settled.records, settled.offsets) == ((), {ORDER: 50})
+        logs.stage.process(frames, room=1)
+        burst = logs.stage.process([], room=1, quiet={ORDER: 50})
+        assert burst.offsets == {ORDER: frames[1].offset + 1}
+        burst = logs.stage.process([], quiet={ORDER: 50})
+        assert (len(burst.records), burst.offsets) == (1, {ORDER: 50})
+        assert logs.stage.process([], quiet={ORDER: 60}) == Burst([], {ORDER: 60}, 0)
 
     def test_frames_that_wait_pause_the_log_until_most_are_written(self) -> None:
         logs = TwoLogs(batch=1, buffer_bytes=4_000)
@@ -409,11 +406,11 @@ class TestRoom:
             logs.text(f"{WORDS} {number}")
             logs.sign()
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 100))
-        logs.stage.process(logs.bus.read(*ORDER, 0, 100), room=1)
-        held = [logs.stage.paused()]
-        while logs.stage.pending:
-            logs.stage.process([], room=1)
-            held.append(logs.stage.paused())
+        burst = logs.stage.process(logs.bus.read(*ORDER, 0, 100), room=1)
+        held = [burst.held]
+        while burst.more:
+            burst = logs.stage.process([], room=1)
+            held.append(burst.held)
         assert held == [{ORDER}] * 8 + [frozenset()] * 2
 
 
@@ -427,9 +424,6 @@ def test_it_continues_where_the_earlier_log_begins(caplog: pytest.LogCaptureFixt
     logs.renew()
     assert [frame.start for _, frame in logs.frames(logs.target)] == [1, 2]
     assert any("now begins at offset" in one.getMessage() for one in caplog.records)
-    assert logs.stage.out_of_range(OffsetOutOfRange(ORDER, 3, 8, 20)) == 8
-    with pytest.raises(StageError, match="topics verify"):
-        logs.stage.out_of_range(OffsetOutOfRange(ORDER, 30, 8, 20))
 
 
 @pytest.mark.parametrize("start", [0, 2])

@@ -74,7 +74,7 @@ class Run:
 
     def _take(self, records: list[Record]) -> None:
         burst = self._stage.process(records, self._seed.choice((1, 1 << 30)))
-        while burst is not None:
+        while burst.offsets:
             self.committed |= burst.offsets
             for one in burst.records:
                 self.published.append((one.topic, int(json.loads(one.value or b"")["id"][1:])))

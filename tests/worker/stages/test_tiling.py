@@ -12,7 +12,7 @@ from worker.index.keyspace import COVERAGE
 from worker.index.store import BandStore
 from worker.stages import Index
 from worker.stages.coverage import Coverage, Span
-from worker.stages.tiling import FrameOutOfPlace
+from worker.stages.order import FrameOutOfPlace
 
 SEAT = TopicPartition("app.shards", 0)
 WRONG = {
@@ -29,7 +29,6 @@ def frames(order: list[int]) -> list[Record]:
     cut: list[Record] = []
     for number in range(max(order) + 1):
         burst = first.process([document(number)])
-        assert burst is not None
         cut += seated(records(burst.records, "app.fingerprints"))
     skips = order == sorted(set(order))
     return [

@@ -43,7 +43,6 @@ class Sending:
             "redrive",
             self._renew,
             writer.effect,
-            reduced=lambda _: None,
             options=options or LoopOptions(),
             probe=UNWATCHED,
             clock=clock,

@@ -1,0 +1,53 @@
+"""The simplest stage, for tests of who runs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.stages import Burst, Shards
+from worker.stages.base import NOTHING
+
+__all__ = ["Copier"]
+
+
+class Copier:
+    """Copies values of one partition to the topic ``out``. It is ready at once, and holds nothing.
+
+    Attributes:
+        name: that of its group in metrics.
+    """
+
+    name = "copier"
+    shards: Shards | None = None
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        del watermarks
+        return dict(offsets)
+
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
+        del room, quiet
+        if not records:
+            return Burst()
+        copies = [Outgoing("out", 0, None, record.value) for record in records]
+        last = records[-1]
+        return Burst(copies, {TopicPartition(last.topic, last.partition): last.offset + 1})
+
+    def committed(self) -> None:
+        return
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        raise error
+
+    def close(self) -> None:
+        return
