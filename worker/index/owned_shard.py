@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from worker.index.log_range import LogRange
 from worker.index.store import BandStore
-from worker.stages.turns import BUILDING
+from worker.stages.turns import NEVER
 
 __all__ = ["OwnedShard"]
 
 
 @dataclass(slots=True)
 class OwnedShard:
-    """An open store, its log, and the group's committed offset; see `BUILDING`."""
+    """An open store, its log, and the offset from which on it answers, `NEVER` if it is built."""
 
     store: BandStore
     log: LogRange
@@ -22,4 +22,4 @@ class OwnedShard:
     @property
     def silent(self) -> bool:
         """Return whether the frames that it reads were already answered."""
-        return self.store.offset < self.committed < BUILDING
+        return self.store.offset < self.committed < NEVER

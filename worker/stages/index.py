@@ -7,14 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import (
+    Offset,
+    OffsetOutOfRange,
+    Outgoing,
+    PartitionUnreadable,
+    Record,
+    TopicPartition,
+)
 from worker.stages.answers import Answers, split_answer
 from worker.stages.base import Burst, StageError, Status
 from worker.stages.dates import DateReports
 from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore, StoreSize
-from worker.stages.turns import BUILDING, Turns
+from worker.stages.turns import BUILDING, NEVER, Turns, answers_from
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, encode
 
@@ -126,7 +133,8 @@ class Index(Generic[StoreT]):
         self._begun.clear()
         self._reported.clear()
         self._turns.forget(self._turns.ended)
-        return self._shards.adopt(offsets, watermarks)
+        silent = {seat: answers_from(committed) for seat, committed in offsets.items()}
+        return self._shards.adopt(silent, watermarks)
 
     def started(self) -> dict[TopicPartition, int]:
         """Return the shards whose stores are now open; see `Stage`."""
@@ -177,9 +185,9 @@ class Index(Generic[StoreT]):
             return {}
         self._report = False
         reached = {
-            seat: BUILDING + shard.store.offset
+            seat: Offset(shard.store.offset, BUILDING)
             for seat, shard in self._shards.owned.items()
-            if shard.committed >= BUILDING
+            if shard.committed == NEVER
         }
         moved = {seat: at for seat, at in reached.items() if self._reported.get(seat) != at}
         self._reported |= moved

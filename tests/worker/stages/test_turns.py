@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.bus import Record, TopicPartition
-from worker.stages.turns import BUILDING, Turns
+from worker.bus import Offset, Record, TopicPartition
+from worker.stages.turns import BUILDING, NEVER, WAITING, Turns, answers_from, answers_yet
 from worker.wire import FrameError, HandOver
 
 SEAT = TopicPartition("app.g2.shards", 0)
@@ -22,7 +22,7 @@ def record(offset: int, generation: int | None = None, layout: str = LAYOUT) -> 
 def test_a_shard_that_is_built_begins_at_the_hand_over_to_its_generation() -> None:
     turns = Turns(2, LAYOUT)
     log = [record(0), record(1, 1), record(2), record(3, 2), record(4)]
-    turn = turns.of(SEAT, BUILDING + 7, log)
+    turn = turns.of(SEAT, NEVER, log)
     assert [one.offset for one in turn.frames] == [0, 2, 4]
     assert turn.begun == 4
     assert not turns.ended
@@ -48,11 +48,22 @@ def test_however_the_log_is_cut_the_frames_are_the_same(
     log: list[int | None], generation: int, data: st.DataObject
 ) -> None:
     records = [record(offset, number) for offset, number in enumerate(log)]
-    whole = Turns(generation, LAYOUT).of(SEAT, BUILDING, records).frames
+    whole = Turns(generation, LAYOUT).of(SEAT, NEVER, records).frames
     cut = data.draw(st.integers(0, len(records)))
     turns = Turns(generation, LAYOUT)
-    parts = [turns.of(SEAT, BUILDING, some).frames for some in (records[:cut], records[cut:])]
+    parts = [turns.of(SEAT, NEVER, some).frames for some in (records[:cut], records[cut:])]
     assert [*parts[0], *parts[1]] == whole
+
+
+@pytest.mark.parametrize("state", [WAITING, BUILDING])
+def test_a_shard_that_was_never_answered_for_is_silent_wherever_it_is(state: str) -> None:
+    assert not answers_yet(Offset(5, state))
+    assert answers_from(Offset(5, state)) == NEVER
+
+
+def test_a_plain_offset_is_where_a_shard_answers_from() -> None:
+    assert answers_yet(5)
+    assert answers_from(5) == 5
 
 
 def test_a_hand_over_of_another_application_is_refused() -> None:
