@@ -14,12 +14,12 @@ from tests.crash.proof import Oracle
 from tests.crash.world import Died, World
 from tests.support.checker import History, Source, Verdict, check, differences, verdicts
 from tests.support.life import Life
-from worker.admin.reindex.changes import aborted, begun, done, handed_over
-from worker.admin.reindex.plan_log import FollowedPlan, change_plan
 from worker.bus.memory import Step
 from worker.bus.port import Fenced, Offset, TopicPartition
-from worker.generations import Generation, Plan
-from worker.stages.turns import WAITING, answers_yet
+from worker.generations.generation import Generation
+from worker.generations.log import FollowedPlan, change_plan
+from worker.generations.plan import Plan, aborted, begun, done, handed_over
+from worker.generations.turns import WAITING, answers_yet
 from worker.topology import Topology
 from worker.wire import POSITION_BITS
 

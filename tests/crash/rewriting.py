@@ -10,13 +10,12 @@ from typing import Final
 from tests.crash.proof import Oracle
 from tests.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
 from tests.support.checker import History, check, verdicts
-from worker.admin.reindex.changes import begun, closed, directed
 from worker.admin.reindex.rewriting import numbered
 from worker.bus.port import Offset, TopicPartition, state_of
-from worker.generations import Generation
+from worker.generations.generation import Generation, Signing
+from worker.generations.plan import begun, closed, directed
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import Settings
-from worker.signing import Signing
-from worker.stages.turns import SEALED, WAITING
 from worker.topology import Topology
 from worker.wire import POSITION_BITS, FingerprintFrame, decode
 

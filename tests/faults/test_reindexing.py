@@ -9,7 +9,7 @@ from tests.faults.reindexing import failed_of_brokers
 from tests.faults.soak import REINDEXING
 from tests.support.application import SHARDS
 from worker.admin.reindex.rewriting import fingerprinted
-from worker.generations import Generation
+from worker.generations.generation import Generation
 from worker.settings import load
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.support.filling import fill
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
+from worker.generations.modes import Rewriting
 from worker.index.memory import StoreMemory
 from worker.offline.embedded import create_topics
 from worker.settings import load
@@ -21,9 +22,10 @@ def test_applications_of_one_process_share_the_memory_of_their_shards(tmp_path: 
     create_topics(bus, topology)
     shares = settings.memory()
     memory = StoreMemory(shares.index, write_buffers=shares.write_buffers)
+    environment = Environment(stores=memory)
     stores = []
     for name in ("old", "new"):
-        application = Application(settings, topology, bus, tmp_path / name, stores=memory)
+        application = Application(settings, topology, bus, tmp_path / name, environment=environment)
         stores.append(application.directories.open(0))
         fill(stores[-1], 1, 100)
     taken = application.memory()
@@ -50,7 +52,7 @@ def test_documents_that_are_fingerprinted_anew_are_counted(tmp_path: Path) -> No
     for _ in range(4):
         loop.step(0.0)
     bus.trim(topology.documents, 0, 1)
-    anew = Application(settings, later, bus, tmp_path, source=topology, building=True)
+    anew = Application(settings, later, bus, tmp_path, mode=Rewriting(topology))
     loop = anew.loop("refingerprint", "one")
     for _ in range(4):
         loop.step(0.0)

@@ -16,7 +16,7 @@ from worker.admin.reindex.in_use import other_rules, other_than_in_use, planned
 from worker.admin.reindex.rewriting import fingerprinted_to
 from worker.admin.starts import used_topics
 from worker.bus import TopicPartition
-from worker.generations import Plan
+from worker.generations.plan import Plan
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from worker.generations.turns import NEVER
 from worker.index.log_range import LogRange
 from worker.index.store import BandStore
-from worker.stages.turns import NEVER
 
 __all__ = ["OwnedShard"]
 

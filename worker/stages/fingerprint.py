@@ -30,12 +30,12 @@ from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
+from worker.generations.turns import SEALED, WAITING
 from worker.stages.base import Burst, StageError, StatelessStage, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
 from worker.stages.framing import Aside, Framer, Signed, Span, checksum
 from worker.stages.reject_limit import RejectGuard, RejectLimit
-from worker.stages.turns import SEALED, WAITING
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, SetAside, beyond, encode
 from worker.wire.headers import reduced_rejection, rejection
@@ -145,7 +145,7 @@ class Fingerprint(StatelessStage):
         ``texts``: warns in the log of first texts that the settings don't suit.
         ``sealed``: seal the partitions instead of reading them.
         ``starts``: where to begin the partitions that have not been begun; see
-        `worker.stages.turns`.
+        `worker.generations.turns`.
         ``aside``: the ranges that are rejected unread.
         """
         self.topics = (topology.documents,)

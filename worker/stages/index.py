@@ -15,13 +15,13 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
+from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
 from worker.stages.answers import Answers, split_answer
 from worker.stages.base import Burst, StageError, Status
 from worker.stages.dates import DateReports
 from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore, StoreSize
-from worker.stages.turns import BUILDING, NEVER, Turns, answers_from
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, encode
 
@@ -89,7 +89,8 @@ class Index(Generic[StoreT]):
     All shards read the same log, whose order is the order of all documents. Each shard takes the
     columns of its own bands. State is written only after the transaction that covers it. A newly
     assigned shard is read from its store's own offset, and doesn't answer before the group's
-    committed offset. A generation that is being built answers nothing; see `worker.stages.turns`.
+    committed offset. A generation that is being built answers nothing; see
+    `worker.generations.turns`.
     """
 
     name = "index"
@@ -184,7 +185,7 @@ class Index(Generic[StoreT]):
         if not self._report:
             return {}
         self._report = False
-        reached = {
+        reached: dict[TopicPartition, int] = {
             seat: Offset(shard.store.offset, BUILDING)
             for seat, shard in self._shards.owned.items()
             if shard.committed == NEVER

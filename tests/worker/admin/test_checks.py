@@ -5,12 +5,12 @@ from tests.worker.admin.fake import FakeCluster
 from worker.admin import inspect
 from worker.admin.accept_cut import accept_cut
 from worker.admin.cluster import TopicState
-from worker.admin.reindex.changes import widened
-from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.bus import Offset, TopicPartition
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation
+from worker.generations.log import PLAN_KEY, dump
+from worker.generations.plan import Plan, widened
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import ConfigurationError, Settings, load
-from worker.stages.turns import SEALED, WAITING
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import Offset, TopicPartition
+from worker.generations.turns import SEALED, WAITING
 from worker.stages import Burst, Fingerprint
-from worker.stages.turns import SEALED, WAITING
 from worker.wire import FingerprintFrame, decode
 
 OTHER = TopicPartition("documents", 1)

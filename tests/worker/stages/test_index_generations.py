@@ -18,9 +18,9 @@ from tests.support.stages import (
     whole_log,
 )
 from worker.bus import Offset, Record, TopicPartition
+from worker.generations.turns import BUILDING, WAITING
 from worker.index.store import BandStore
 from worker.stages import Index
-from worker.stages.turns import BUILDING, WAITING
 from worker.wire import HandOver, MatchFrame, decode
 
 SEAT = TopicPartition("app.g1.shards", 0)

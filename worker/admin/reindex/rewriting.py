@@ -12,10 +12,10 @@ from worker.admin.agreement import Facts
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import recorded
 from worker.bus import Bus, Offset, TopicPartition, state_of
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation, Signing
+from worker.generations.plan import Plan
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import ConfigurationError, Settings
-from worker.signing import Signing
-from worker.stages.turns import SEALED, WAITING
 from worker.topology import Topology
 from worker.wire import hand_over
 
@@ -129,7 +129,7 @@ def set_starts(cluster: Cluster, source: Topology, target: Topology) -> None:
     """
     low, _ = cluster.ranges({source.fingerprints: 1})[source.order]
     reached = _reached(cluster, source)
-    wanted = {
+    wanted: dict[str, dict[TopicPartition, int]] = {
         target.group("refingerprint"): {source.order: low},
         target.group("fingerprint"): {
             place: Offset(reached.get(place, 0), WAITING) for place in _documents(target)

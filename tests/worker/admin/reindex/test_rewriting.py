@@ -9,13 +9,13 @@ from tests.worker.admin.fake import FakeCluster
 from worker.admin.agreement import agreed
 from worker.admin.reindex import rewriting
 from worker.admin.reindex.in_use import in_use, other_rules
-from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.bus import Offset, Outgoing, TopicPartition
 from worker.bus.memory import MemoryBus
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation, Signing
+from worker.generations.log import PLAN_KEY, dump
+from worker.generations.plan import Plan
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import ConfigurationError, Settings, load
-from worker.signing import Signing
-from worker.stages.turns import SEALED, WAITING
 from worker.wire import HandOver
 
 SETTINGS = load(None, {"app": "a", "index.window": "9d"})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.bus import Offset, Record, TopicPartition
-from worker.stages.turns import BUILDING, NEVER, WAITING, Turns, answers_from, answers_yet
+from worker.generations.turns import BUILDING, NEVER, WAITING, Turns, answers_from, answers_yet
 from worker.wire import FrameError, HandOver
 
 SEAT = TopicPartition("app.g2.shards", 0)
