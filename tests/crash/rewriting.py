@@ -81,7 +81,7 @@ class RewrittenWorld(ReindexedWorld):
     def sealed(self) -> bool:
         """Tell whether all of the log in use is sealed."""
         offsets = self.bus.committed(self._logs()[0].group("fingerprint"))
-        return all(state_of(offset or 0) == SEALED for offset in offsets.values())
+        return all(offset is not None and state_of(offset) == SEALED for offset in offsets.values())
 
     def direct(self) -> None:
         """Have the documents go to the new log, once it has the hand-over."""
