@@ -25,7 +25,7 @@ import numpy as np
 from bench.corpus import short_texts
 from bench.synthetic_frames import SLOTS, synthetic_batch
 from lsh import Fingerprinter
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
 from worker.http.responder import Respond
@@ -121,7 +121,7 @@ def main() -> None:
     bus = MemoryBus()
     create_topics(bus, topology, first_offsets={topology.fingerprints: -(-documents // _FRAME)})
     metrics, stopping = Metrics(), threading.Event()
-    application = Application(settings, topology, bus, directory, metrics=metrics)
+    application = Application(settings, topology, bus, directory, environment=Environment(metrics))
     _fill(application, frames, documents)
     size = rate // _FRAMES_A_SECOND
     to_come = [encode(frames.next(size)) for _ in range(seconds * _FRAMES_A_SECOND)]

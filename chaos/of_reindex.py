@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from chaos.fault import Fault, World
-from worker.generations import Plan
+from worker.generations.plan import Plan
 
 __all__ = ["Reindex", "ReindexAnew", "ReindexAnewKilled", "ReindexKilled", "ReindexOften"]
 

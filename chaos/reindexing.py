@@ -14,7 +14,7 @@ from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.bus import BusError
 from worker.files.closing import Closing
-from worker.generations import Plan
+from worker.generations.plan import Plan
 from worker.topology import Topology
 
 __all__ = ["Reindexing", "failed_of_brokers"]

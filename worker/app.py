@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
@@ -18,6 +19,15 @@ from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_texts import TextWatch
 from worker.formats.matches import MatchWriter
 from worker.formats.seen import FieldWatch
+from worker.generations.modes import (
+    Beginning,
+    BeingBuilt,
+    InUse,
+    Mode,
+    Rewriting,
+    Sealing,
+    Waiting,
+)
 from worker.index.directory import ShardDirectories
 from worker.index.header import StoreHeader
 from worker.index.leftovers import Leftovers
@@ -36,10 +46,11 @@ from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
 from worker.stages.judge import Judge
 from worker.stages.refingerprint import Refingerprint
 from worker.topology import Topology
-from worker.wire import SetAside, by_partition
+from worker.wire import by_partition
 
-__all__ = ["Application"]
+__all__ = ["Application", "Environment"]
 
+_IN_USE = InUse()
 _FRAMES_BYTES = 5 << 19
 """Of a burst of frames: some 12,000 documents."""
 _RETRY_SECONDS = 60.0
@@ -52,77 +63,68 @@ _FRAMES_ONLY = frozenset({"index", "refingerprint"})
 """Stages whose group reads frames, and that write frames."""
 
 
-class Application:
-    """Builds the stages of one worker."""
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the loops of a process share, whatever they work for.
 
-    def __init__(  # noqa: PLR0913 -- what all stages share
+    Attributes:
+        metrics: what is exported.
+        stores: the memory of all shards.
+        leftovers: what is told of files that a store leaves behind.
+        fetches: returns who notes what is fetched of the documents; without it, nothing is noted.
+        background: whether shards are opened, fetched and shipped in threads of their own, as a
+            worker needs it that must go on polling. A bus for one thread can't have it.
+        journal: whether the directory has what *fingerprint* reads, so that a document that kills
+            the worker is found after its restarts.
+        watch: whether the log warns of a field in the settings that no document has.
+        probe: gives what is told of a stage's points, by the stage's name.
+        clock: in seconds from an unknown start; by it, everything that is due at times has its
+            turns.
+    """
+
+    metrics: Metrics = field(default_factory=Metrics)
+    stores: StoreMemory | None = None
+    leftovers: Leftovers | None = None
+    fetches: Callable[[], Fetches] | None = None
+    background: bool = False
+    journal: bool = False
+    watch: bool = False
+    probe: Callable[[str], Probe] = lambda _stage: UNWATCHED
+    clock: Callable[[], float] = monotonic
+
+
+class Application:
+    """Builds the stages of one generation."""
+
+    def __init__(  # noqa: PLR0913 -- one generation, and where it runs
         self,
         settings: Settings,
         topology: Topology,
         bus: Bus,
         state_dir: Path,
         *,
-        following: Topology | None = None,
-        source: Topology | None = None,
-        building: bool = False,
-        sealed: bool = False,
-        starts: Sequence[int] = (),
-        aside: Sequence[SetAside] = (),
-        fetches: Callable[[], Fetches] | None = None,
-        metrics: Metrics | None = None,
-        stores: StoreMemory | None = None,
-        leftovers: Leftovers | None = None,
-        background: bool = False,
-        journal: bool = False,
-        watch: bool = False,
-        probe: Callable[[str], Probe] = lambda _stage: UNWATCHED,
-        clock: Callable[[], float] = monotonic,
+        mode: Mode = _IN_USE,
+        environment: Environment | None = None,
     ) -> None:
-        """Take what all stages share.
+        """Take the settings and the topology of a generation, where it runs, and for what it works.
 
-        ``following`` is the topology of the index's next generation, whose answers *route* then
-        reads, too. With ``building``, this is the next one: it counts in no metric of the one in
-        use, and is not kept warm for others.
-        ``source`` has the log from which *refingerprint* makes this one. With ``sealed``,
-        *fingerprint* seals its log; ``starts`` are where it begins one, by partition. ``aside`` are
-        the ranges of the documents that no stage reads. ``fetches`` returns who notes what is
-        fetched of them; without it, nothing is noted.
-
-        With ``background``, shards are opened, fetched and shipped in threads of their own,
-        as a worker that must go on polling needs it; a bus for one thread can't have it.
-        Applications of one process share ``stores``, the memory of all their shards, and
-        ``leftovers``; ``shares`` is how the worker's memory is divided.
-        With ``journal``, the directory also has what *fingerprint* reads, so that a document that
-        kills the worker is found after its restarts. With ``watch``, the log warns of a field in
-        the settings that no document has.
-        ``probe`` gives what is told of a stage's points, by the stage's name. By ``clock``,
-        in seconds from an unknown start, everything that is due at times has its turns.
+        ``shares`` is how the worker's memory is divided.
         """
         self.settings = settings
         self.topology = topology
-        self._following = following
-        self._source = source
-        self.building = building
-        self._sealed = sealed
-        self._starts = starts
-        self._aside = aside
-        self._fetches = fetches
-        self.metrics = metrics or Metrics()
+        self._mode = mode
+        self._aside = mode.aside if isinstance(mode, InUse | Rewriting | Beginning) else ()
+        self.environment = environment = environment or Environment()
+        self.metrics = environment.metrics
         self._bus = bus
-        self.background = background
-        self._watch = watch
-        self._watched = watched_fields(settings) if watch else ()
-        self._texts = TextWatch(topology.layout.parameters) if watch else None
-        name = f"reading-g{topology.log}.journal" if topology.log else "reading.journal"
-        self._journal = state_dir / name if journal and not building and not sealed else None
-        # Of the same log as a journal above, but of the documents that were there before it.
-        anew = state_dir / f"reading-g{topology.log}-anew.journal"
-        self._anew = anew if journal and source is not None else None
-        self._probe = probe
-        self._clock = clock
+        self._clock = clock = environment.clock
+        self._watched = watched_fields(settings) if environment.watch else ()
+        self._texts = TextWatch(topology.layout.parameters) if environment.watch else None
+        noted = environment.journal
+        self._journal, self._anew = _journals(state_dir, topology, mode) if noted else (None, None)
         index = settings.index
         self.shares = shares = settings.memory()
-        self._stores = stores or StoreMemory(
+        self._stores = environment.stores or StoreMemory(
             shares.index, write_buffers=shares.write_buffers, cache=shares.cache
         )
         self.directories = ShardDirectories(
@@ -137,9 +139,9 @@ class Application:
                 window_ms=index.window_ms,
                 erasure_seconds=index.erasure_seconds,
             ),
-            leftovers=leftovers,
+            leftovers=environment.leftovers,
             clock=clock,
-            probe=probe("index"),
+            probe=environment.probe("index"),
         )
 
     def memory(self) -> dict[str, tuple[int, int]]:
@@ -164,8 +166,8 @@ class Application:
         )
         if seats:
             member = SharedMember(member, self.reader())
-        elif self._fetches is not None and self.topology.documents in inputs:
-            fetches, group = self._fetches(), self.topology.group(stage)
+        elif self.environment.fetches is not None and self.topology.documents in inputs:
+            fetches, group = self.environment.fetches(), self.topology.group(stage)
             reader = self._careful(fetches, group)
             member = CarefulMember(
                 member, self.topology.documents, group, fetches, reader, clock=self._clock
@@ -182,7 +184,15 @@ class Application:
         return reader
 
     def succeed(self, loop: Loop) -> Loop:
-        """Build a stage in the seat of an earlier one, which ends; it may read other topics."""
+        """Build a stage in the seat of an earlier one, which ends; it may read other topics.
+
+        An index that was built is the one that is then in use: it only counts as that.
+        """
+        if isinstance(loop.stage, Index):
+            self.metrics.building.lagging({})
+            loop.stage.events = self.metrics.index
+            loop.report_to(self.metrics.loop(loop.stage.name))
+            return loop
         built = self.stage(loop.stage.name)
         inputs = self._inputs(built.name)
         same = inputs.keys() == set(loop.inputs)
@@ -217,33 +227,35 @@ class Application:
                 transaction_seconds=timeout,
             ),
             events=self._events(stage),
-            probe=self._probe(stage),
+            probe=self.environment.probe(stage),
             clock=self._clock,
         )
 
     def _events(self, stage: str) -> LoopEvents:
         """Return what is told of a loop; what has no part in the pipeline counts as none of it."""
-        ahead = {"index": self.metrics.building, "refingerprint": self.metrics.rewriting}
-        if self.building and stage in ahead:
-            return ahead[stage]
-        return LoopEvents() if self.building or self._sealed else self.metrics.loop(stage)
-
-    def promote(self, loop: Loop) -> None:
-        """Have the index that was built count as the one in use."""
-        self.building = False
-        self.metrics.building.lagging({})
-        if isinstance(loop.stage, Index):
-            loop.stage.events = self.metrics.index
-        loop.report_to(self.metrics.loop(loop.stage.name))
+        match self._mode:
+            case BeingBuilt():
+                return self.metrics.building
+            case Rewriting():
+                return self.metrics.rewriting
+            case Sealing() | Waiting():
+                return LoopEvents()
+            case _:
+                return self.metrics.loop(stage)
 
     def _inputs(self, stage: str) -> dict[str, int]:
         """Return the partition counts of what a stage reads, in both generations."""
-        if stage == "refingerprint":
-            return {} if self._source is None else {self._source.fingerprints: 1}
+        if isinstance(self._mode, Rewriting):
+            return {self._mode.source.fingerprints: 1}
         inputs = self.topology.inputs(stage)
         if stage == "route" and self._following is not None:
             inputs |= self._following.inputs(stage)
         return inputs
+
+    @property
+    def _following(self) -> Topology | None:
+        """Return the next generation's topology, if *route* reads its answers, too."""
+        return self._mode.following if isinstance(self._mode, InUse) else None
 
     def _answers_to_come(self) -> list[str]:
         """Return the topics of which *route* may not have read anything yet."""
@@ -271,6 +283,7 @@ class Application:
         topology, settings = self.topology, self.settings
         limits = settings.limits
         reader = document_format(settings)
+        starts = self._mode.starts if isinstance(self._mode, Beginning) else ()
         return Fingerprint(
             topology,
             reader=reader,
@@ -279,12 +292,12 @@ class Application:
             skip_deleted=settings.documents.skip_deleted,
             deaths=self._deaths(self._journal) if self._journal else None,
             watch=FieldWatch(reader, self._watched),
-            silent=not self._watch,
+            silent=not self.environment.watch,
             texts=self._texts,
-            sealed=self._sealed,
+            sealed=isinstance(self._mode, Sealing),
             starts={
                 TopicPartition(topology.documents, number): start
-                for number, start in enumerate(self._starts)
+                for number, start in enumerate(starts)
             },
             aside=self._aside,
             events=self.metrics.verdicts,
@@ -292,7 +305,7 @@ class Application:
 
     def _refingerprint(self) -> Refingerprint:
         topology, settings = self.topology, self.settings
-        source = self._source or topology
+        source = self._mode.source if isinstance(self._mode, Rewriting) else topology
         group, topics = topology.group("refingerprint"), [topology.documents]
         return Refingerprint(
             source,
@@ -313,7 +326,7 @@ class Application:
         It notes nothing while it doesn't have to be careful, so a death is found out by the stages
         that read the documents before.
         """
-        fetches = self._fetches and self._fetches()
+        fetches = self.environment.fetches and self.environment.fetches()
         if fetches is not None and (self._aside or fetches.known):
             reader = self._careful(fetches, group)
             return lambda: reader
@@ -376,7 +389,7 @@ class Application:
 
     def _shipper(self, repository: Repository) -> Shipper:
         snapshots, order = self.settings.index.snapshots, self.topology.order
-        probe = self._probe("index")
+        probe = self.environment.probe("index")
 
         def trim(before: int) -> None:
             with probing(probe, "trim"):
@@ -391,7 +404,7 @@ class Application:
             verification=Verification(snapshots.verify_seconds),
             erasure_seconds=self.settings.index.erasure_seconds,
             trim=trim if snapshots.trim_log else None,
-            background=self.background,
+            background=self.environment.background,
             events=self.metrics.snapshots,
             probe=probe,
             clock=self._clock,
@@ -408,14 +421,14 @@ class Application:
             self.directories,
             self._shipper(repository) if repository else None,
             self._standby(recovery, judge),
-            background=self.background,
+            background=self.environment.background,
             clock=self._clock,
         )
         return Index(
             topology,
             judge=judge,
             shards=shards,
-            events=None if self.building else self.metrics.index,
+            events=None if isinstance(self._mode, BeingBuilt) else self.metrics.index,
         )
 
     def judge(self) -> Judge:
@@ -432,13 +445,13 @@ class Application:
             self.directories,
             repository,
             forgets=self.settings.index.log_window_ms is not None,
-            probe=self._probe("index"),
+            probe=self.environment.probe("index"),
         )
 
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:
         """Make what keeps shards warm while others own them, if there are such."""
         shards = self.settings.index.standby_shards
-        if not shards or self.building:
+        if not shards or isinstance(self._mode, BeingBuilt):
             return None
         return Standby(
             [TopicPartition(self.topology.seats, shard) for shard in shards],
@@ -446,7 +459,7 @@ class Application:
             recovery,
             self.directories,
             judge.keep_warm,
-            background=self.background,
+            background=self.environment.background,
             clock=self._clock,
         )
 
@@ -471,3 +484,16 @@ class Application:
             events=self.metrics.verdicts,
             clock=self._clock,
         )
+
+
+def _journals(directory: Path, topology: Topology, mode: Mode) -> tuple[Path | None, Path | None]:
+    """Return where it is noted what *fingerprint* and *refingerprint* read, if these run.
+
+    Both are of one log: what comes now, and the documents that were there before it.
+    """
+    log = topology.log
+    if isinstance(mode, Rewriting):
+        return None, directory / f"reading-g{log}-anew.journal"
+    if isinstance(mode, InUse | Beginning):
+        return directory / (f"reading-g{log}.journal" if log else "reading.journal"), None
+    return None, None

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, time
 
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus import Bus
 from worker.bus.fetches import Fetches
 from worker.files.journal import Journal
-from worker.generations import Generation, Part, Plan
+from worker.generations.generation import Generation
+from worker.generations.modes import Part
+from worker.generations.plan import Plan
 from worker.index.directory import shard_name
 from worker.index.leftovers import Leftovers, look_through
 from worker.index.memory import StoreMemory
@@ -25,9 +28,6 @@ from worker.topology import Topology
 __all__ = ["Assembly"]
 
 _log = logging.getLogger(__name__)
-
-_LOGS = frozenset({"fingerprint", "refingerprint"})
-"""Stages that write a log of fingerprints."""
 
 
 class Assembly:
@@ -56,13 +56,8 @@ class Assembly:
         self._base = base
         self._bus = bus
         self._state_dir = state_dir
-        self._metrics = metrics
-        self._background = background
-        self._watch = watch
-        self._probe = probe
         self._clock = clock
         self._wall_clock = wall_clock
-        self._applications: dict[str, Application] = {}
         self._lock = threading.Lock()
         self._noted: Fetches | None = None
         self.shares = settings.memory()
@@ -70,45 +65,39 @@ class Assembly:
             self.shares.index, write_buffers=self.shares.write_buffers, cache=self.shares.cache
         )
         self._leftovers = Leftovers(wall_clock, lambda: self._stores.stores)
-
-    def loop(self, part: Part, instance: str, current: Generation) -> Loop:
-        """Build a loop and seat it in its group; ``current`` is the generation in use."""
-        application = self._application(part, current)
-        loop = application.loop(part.stage, instance)
-        self._applications[part.name] = application
-        return loop
-
-    def succeed(self, part: Part, loop: Loop, current: Generation) -> Loop:
-        """Build a loop for other generations in the seat of an earlier one, which ends."""
-        application = self._application(part, current)
-        self._applications[part.name] = application
-        return application.succeed(loop)
-
-    def _application(self, part: Part, current: Generation) -> Application:
-        base = self._base_of(part)
-        own = part.generations[0] if part.generations else current
-        following = part.generations[1] if len(part.generations) > 1 else None
-        log = part.stage in _LOGS
-        return Application(
-            (current if log else own).settings(self._settings),
-            _written(part, base) if log else own.topology(base),
-            self._bus,
-            own.directory(self._state_dir) if part.stage == "index" else self._state_dir,
-            following=None if log or following is None else following.topology(base),
-            source=own.topology(base) if part.stage == "refingerprint" else None,
-            building=part.ahead(current) and not part.starts,
-            sealed=part.sealed,
-            starts=part.starts,
-            aside=part.aside,
-            fetches=self._fetches,
-            metrics=self._metrics,
-            stores=self._stores,
-            leftovers=self._leftovers,
-            background=self._background,
+        self._environment = Environment(
+            metrics,
+            self._stores,
+            self._leftovers,
+            self._fetches,
+            background=background,
             journal=True,
-            watch=self._watch,
-            probe=lambda _stage: self._probe(part.name),
-            clock=self._clock,
+            watch=watch,
+            probe=probe,
+            clock=clock,
+        )
+
+    def loop(self, part: Part, instance: str) -> Loop:
+        """Build a loop and seat it in its group."""
+        return self._application(part).loop(part.stage, instance)
+
+    def succeed(self, part: Part, loop: Loop) -> Loop:
+        """Build a loop for another mode in the seat of an earlier one, which ends."""
+        return self._application(part).succeed(loop)
+
+    def _application(self, part: Part) -> Application:
+        generation, directory = part.generation, self._state_dir
+        if part.stage == "index" and generation is not None:
+            directory = generation.directory(directory)
+        return Application(
+            self._settings if generation is None else generation.settings(self._settings),
+            part.topology,
+            self._bus,
+            directory,
+            mode=part.mode,
+            environment=replace(
+                self._environment, probe=lambda _: self._environment.probe(part.name)
+            ),
         )
 
     def _fetches(self) -> Fetches:
@@ -127,16 +116,6 @@ class Assembly:
                     wall_clock=self._wall_clock,
                 )
             return self._noted
-
-    def _base_of(self, part: Part) -> Topology:
-        """Return the topology of generation 0, with as many partitions as the part reads."""
-        return self._base.widened(part.partitions) if part.partitions else self._base
-
-    def promote(self, part: Part, loop: Loop | None) -> None:
-        """Have a loop that was built for the next generation count as that of the one in use."""
-        application = self._applications.get(part.name)
-        if application is not None and loop is not None and application.building:
-            application.promote(loop)
 
     def tidy(self, plan: Plan, loops: Mapping[Generation, Loop | None]) -> None:
         """Delete stores that nobody uses; see `Leftovers`. Call it from any thread.
@@ -159,7 +138,8 @@ class Assembly:
         Those of a generation whose log is deleted can't be told from another cluster's, and stay.
         """
         for generation in plan.left:
-            application = self._application(Part("index", (generation,)), plan.current)
+            part = Part("index", generation.topology(self._base), generation=generation)
+            application = self._application(part)
             try:
                 repository = application.repository()
                 if repository is None:
@@ -185,8 +165,3 @@ class Assembly:
     def memory(self) -> dict[str, tuple[int, int]]:
         """Return what the stores of all shards take of their memory; see `StoreMemory.taken`."""
         return self._stores.taken()
-
-
-def _written(part: Part, base: Topology) -> Topology:
-    """Return the topology by which the fingerprints of a log are made."""
-    return part.generations[-1].signer().topology(base) if part.generations else base

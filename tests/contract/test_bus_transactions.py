@@ -7,7 +7,15 @@ import pytest
 from tests.support.breadth import slow
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import next_offsets, until
-from worker.bus.port import Effect, Fenced, OutcomeUnknown, Outgoing, Refused, TopicPartition
+from worker.bus.port import (
+    Effect,
+    Fenced,
+    Offset,
+    OutcomeUnknown,
+    Outgoing,
+    Refused,
+    TopicPartition,
+)
 
 
 def values(harness: Harness, topic: str) -> list[bytes | None]:
@@ -199,6 +207,30 @@ def test_committed_after_renew(harness: Harness) -> None:
     seat.member.commit([Outgoing(target, 0, None, b"b")], {place: 2})
     assert seat.member.committed([place]) == {place: 2}
     assert values(harness, target) == [b"a", b"b"]
+
+
+def test_a_state_is_committed_with_its_offset(harness: Harness) -> None:
+    source, target = harness.topic(2), harness.topic()
+    seat = harness.alone(source)
+    first, second = seat.owned
+    seat.member.commit([Outgoing(target, 0, None, b"a")], {first: Offset(3, "on"), second: 4})
+    assert seat.member.committed(seat.owned) == {first: Offset(3, "on"), second: 4}
+    seat.member.commit([], {second: Offset(4, "off")})
+    assert seat.member.committed(seat.owned) == {first: Offset(3, "on"), second: Offset(4, "off")}
+    seat.member.commit([], {first: 3, second: Offset(5, "on")})
+    assert seat.member.committed(seat.owned) == {first: 3, second: Offset(5, "on")}
+
+
+def test_a_state_is_rolled_back_with_its_offset(harness: Harness) -> None:
+    source, target = harness.topic(), harness.topic(max_bytes=50_000)
+    seat = harness.alone(source)
+    (place,) = seat.owned
+    seat.member.commit([], {place: Offset(1, "on")})
+    refused = Outgoing(target, 0, None, random.Random(7).randbytes(200_000))
+    with pytest.raises(Refused):
+        seat.member.commit([refused], {place: 1})
+    seat.member.renew()
+    assert seat.member.committed([place]) == {place: Offset(1, "on")}
 
 
 def test_a_transaction_that_is_rolled_back_has_no_effect(harness: Harness) -> None:

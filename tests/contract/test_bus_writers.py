@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from tests.support.bus_harness import Harness
-from worker.bus.port import Fenced, LogWriter, Outgoing, Refused, TopicPartition
+from worker.bus.port import Fenced, LogWriter, Offset, Outgoing, Refused, TopicPartition
 
 
 @pytest.fixture
@@ -132,11 +132,12 @@ def test_offsets_of_a_group_with_members_are_committed_with_records(
     harness.commit_offsets(group, {first: 0})
     member = harness.alone(topic, group=group).member
     writer = begun(harness, stack, name, topic)
-    writer.commit([Outgoing(topic, 0, None, b"a")], {group: {second: 7}})
-    assert member.committed([first, second]) == {first: 0, second: 7}
+    offset = Offset(7, "on")
+    writer.commit([Outgoing(topic, 0, None, b"a")], {group: {second: offset}})
+    assert member.committed([first, second]) == {first: 0, second: offset}
     begun(harness, stack, name, topic)
     with pytest.raises(Fenced):
         writer.commit([Outgoing(topic, 0, None, b"b")], {group: {second: 9}})
     member.commit([Outgoing(topic, 0, None, b"c")], {first: 1})
-    assert member.committed([first, second]) == {first: 1, second: 7}
+    assert member.committed([first, second]) == {first: 1, second: offset}
     assert written(harness, topic) == [b"a", b"c"]

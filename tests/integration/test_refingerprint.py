@@ -11,7 +11,8 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import corpus, scaled
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation
+from worker.generations.plan import Plan
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow(ci=False)]
 

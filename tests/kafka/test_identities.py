@@ -18,7 +18,7 @@ from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.identities import Identities, id_in, metadata_of
 from worker.bus.kafka.reader import KafkaReader
 from worker.bus.kafka.watcher import Watched, Watcher
-from worker.bus.port import BusError, Outgoing, Record, TopicPartition, TopicRecreated
+from worker.bus.port import BusError, Offset, Outgoing, Record, TopicPartition, TopicRecreated
 
 
 def test_every_committed_offset_carries_the_id(kafka: Kafka, app_id: str) -> None:
@@ -104,7 +104,8 @@ def test_foreign_metadata_names_no_topic(metadata: str | None) -> None:
 
 
 def test_metadata_is_compact_and_keys_may_be_added() -> None:
-    assert metadata_of("abc") == '{"topic_id":"abc"}'
+    assert metadata_of("abc", 5) == '{"topic_id":"abc"}'
+    assert metadata_of("abc", Offset(5, "on")) == '{"topic_id":"abc","state":"on"}'
     assert id_in('{"more": [1], "topic_id": "abc"}') == "abc"
 
 

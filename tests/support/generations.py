@@ -11,7 +11,8 @@ from tests.support.replay import replay
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.bus.port import Record
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation
+from worker.generations.plan import Plan
 from worker.settings import Settings
 from worker.topology import Topology
 from worker.wire import POSITION_BITS

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from tests.support.points import DONE, Fault
 from worker.assembly import Assembly
 from worker.bus.memory import MemoryBus
-from worker.generations import Part, Plan, parts
+from worker.generations.modes import Part, parts
+from worker.generations.plan import Plan
 from worker.index.store import BandStore
 from worker.loop import Loop
 from worker.metrics import Metrics
@@ -64,6 +65,7 @@ class Life:
         self.death: Death | None = None
         self.opened: list[Files] = []
         self._hook = hook
+        self._base = topology
         self._assembly = Assembly(
             settings,
             topology,
@@ -79,12 +81,12 @@ class Life:
 
     def follow(self, plan: Plan) -> None:
         """Run what the plan says: leave groups, and take seats in others."""
-        wanted = {part.name: part for part in parts(STAGES, plan)}
+        wanted = {part.name: part for part in parts(STAGES, plan, self._base)}
         for name, part in list(self._parts.items()):
             other = wanted.get(name)
             if other is not None and other != part:
                 self._parts[name] = other
-                self.loops[name] = self._assembly.succeed(other, self.loops[name], plan.current)
+                self.loops[name] = self._assembly.succeed(other, self.loops[name])
             elif other is None:
                 del self._parts[name]
                 loop = self.loops.pop(name)
@@ -92,7 +94,7 @@ class Life:
                 loop.close(leave=True)
         for name, part in wanted.items():
             if name not in self.loops:
-                self.loops[name] = self._assembly.loop(part, self.name, plan.current)
+                self.loops[name] = self._assembly.loop(part, self.name)
                 self._parts[name] = part
         self.plan = plan
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus.memory import MemoryBus
 from worker.index.store import BandStore, HeaderMismatch
 from worker.offline.embedded import create_topics
@@ -67,8 +67,7 @@ class Watched:
             topology,
             self.bus,
             directory,
-            probe=self.notes.__getitem__,
-            clock=lambda: self.now,
+            environment=Environment(probe=self.notes.__getitem__, clock=lambda: self.now),
         )
 
     @property

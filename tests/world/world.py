@@ -27,7 +27,7 @@ from worker.bus.port import (
     Record,
     TopicPartition,
 )
-from worker.generations import Plan
+from worker.generations.plan import Plan
 from worker.offline.embedded import create_topics
 from worker.stages import StageError
 from worker.topology import STAGES, Topology

@@ -13,10 +13,10 @@ from worker.admin.offsets import check_offsets, check_order, inputs, lost_answer
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
 from worker.admin.problem import Problem
 from worker.admin.reindex.in_use import other_rules, other_than_in_use, planned
-from worker.admin.reindex.rewriting import as_plain
+from worker.admin.reindex.rewriting import fingerprinted_to
 from worker.admin.starts import used_topics
 from worker.bus import TopicPartition
-from worker.generations import Plan
+from worker.generations.plan import Plan
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
@@ -174,7 +174,7 @@ def _fingerprinted(
     group = topology.group("fingerprint")
     own = replace(topology, log=reindexed.following.log).group("fingerprint")
     places = committed[group]
-    return {group: as_plain(places, cluster.committed({own: places})[own])}
+    return {group: fingerprinted_to(places, cluster.committed({own: places})[own])}
 
 
 def _between_logs(

@@ -25,8 +25,8 @@ from confluent_kafka.admin._listoffsets import OffsetSpec  # so mypy wants these
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from worker.admin.compacted import PARTITION, records
 from worker.bus import BusError, Claim, Denied, LogTruncated, TopicPartition, Unanswered
+from worker.bus.compacted import PARTITION, records
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.codes import Means, means

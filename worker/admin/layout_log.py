@@ -12,11 +12,11 @@ from time import sleep
 
 from worker.admin.agreement import Difference, Facts, agreed, differences, dump, partitions_in
 from worker.admin.cluster import Cluster
-from worker.admin.compacted import PARTITION
 from worker.admin.layout_record import LAYOUT_KEY, recorded
 from worker.admin.reindex.in_use import as_begun
 from worker.admin.starts import used_topics
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing
+from worker.bus.compacted import PARTITION
 from worker.bus.kafka.bus import KafkaBus
 from worker.settings import ConfigurationError, Settings
 from worker.topology import Topology

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from worker.admin.compacted import PARTITION, records
 from worker.admin.progress import Progress, ProgressError, Refusal, key_of, place_of, topic_of
 from worker.bus import BusError, LogReader, TopicPartition
+from worker.bus.compacted import PARTITION, records
 
 __all__ = ["Line", "ProgressLog"]
 

@@ -16,6 +16,7 @@ from worker.bus.port import (
     LogTruncated,
     LogWriter,
     Member,
+    Offset,
     OffsetOutOfRange,
     OutcomeUnknown,
     Outgoing,
@@ -28,6 +29,7 @@ from worker.bus.port import (
     TopicRecreated,
     Unanswered,
     claimed,
+    state_of,
 )
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "LogTruncated",
     "LogWriter",
     "Member",
+    "Offset",
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "Outgoing",
@@ -56,4 +59,5 @@ __all__ = [
     "TopicRecreated",
     "Unanswered",
     "claimed",
+    "state_of",
 ]

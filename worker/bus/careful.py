@@ -419,7 +419,7 @@ class CarefulMember:
         self._member.commit(records, offsets, epochs={**self._epochs, **epochs})
         for place, offset in offsets.items():
             if place.topic == self._topic and place not in self._at:
-                self._fetches.at(self._group, place.partition, offset)
+                self._fetches.at(self._group, place.partition, int(offset))
 
     @property
     def seated(self) -> bool:

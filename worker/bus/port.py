@@ -30,12 +30,14 @@ from worker.bus.records import (
     Claim,
     Effect,
     Header,
+    Offset,
     Outgoing,
     Polled,
     Queued,
     Record,
     TopicPartition,
     claimed,
+    state_of,
 )
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "LogTruncated",
     "LogWriter",
     "Member",
+    "Offset",
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "Outgoing",
@@ -65,6 +68,7 @@ __all__ = [
     "TopicRecreated",
     "Unanswered",
     "claimed",
+    "state_of",
 ]
 
 
@@ -116,7 +120,8 @@ class Member(Protocol):
         The offsets carry the group's generation, so a stale transaction is refused. A transaction
         without offsets is guarded only by the producer's epoch, and needs no seat. The id of its
         topic is committed with each offset, and the leader epoch in which it was read. The member
-        is told the ``epochs`` of what it doesn't read itself, as with ``of``.
+        is told the ``epochs`` of what it doesn't read itself, as with ``of``. An `Offset` has its
+        state committed with it; a plain number ends the state of its partition.
 
         Raises:
             Aborted: rolled back; see `effect`.
@@ -155,8 +160,9 @@ class Member(Protocol):
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the group's committed offsets, or None where there is none.
 
-        Waits for offsets in open transactions. If a partition is then sought at its committed
-        offset, and its log was cut off before and has grown again, `poll` raises LogTruncated.
+        What was committed with a state is an `Offset`. Waits for offsets in open transactions. If a
+        partition is then sought at its committed offset, and its log was cut off before and has
+        grown again, `poll` raises LogTruncated.
 
         Raises:
             TopicRecreated: an offset belongs to an earlier topic of the same name. An offset that

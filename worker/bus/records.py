@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 __all__ = [
     "NO_EPOCHS",
@@ -12,11 +12,13 @@ __all__ = [
     "Claim",
     "Effect",
     "Header",
+    "Offset",
     "Outgoing",
     "Polled",
     "Record",
     "TopicPartition",
     "claimed",
+    "state_of",
 ]
 
 Header = tuple[str, bytes | None]
@@ -33,6 +35,47 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+class Offset(int):
+    """A committed offset, and the state in which its group has left the partition.
+
+    It equals an offset of the same state only. A plain number has no state, and neither has what is
+    computed from this one.
+    """
+
+    state: str
+
+    def __new__(cls, offset: int, state: str) -> Self:
+        """Take the number, and a word for the state."""
+        made = super().__new__(cls, offset)
+        made.state = state
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether number and state are the same."""
+        if not isinstance(other, Offset):
+            return False
+        return (int(self), self.state) == (int(other), other.state)
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether number or state differ."""
+        return not self == other
+
+    __hash__ = int.__hash__
+
+    def __repr__(self) -> str:
+        """Return both."""
+        return f"Offset({self}, {self.state!r})"
+
+    def __str__(self) -> str:
+        """Return the number."""
+        return int.__repr__(self)
+
+
+def state_of(offset: int) -> str | None:
+    """Return the state that was committed with an offset; None if there was none."""
+    return offset.state if isinstance(offset, Offset) else None
+
+
 class Claim(NamedTuple):
     """What a reader knows of a log: every record before an offset has at most this leader epoch.
 
@@ -45,18 +88,15 @@ class Claim(NamedTuple):
 
 NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 
-_FURTHEST = 1 << 62
-"""No log gets that far: committed offsets from here on say something else than a position."""
-
 
 def claimed(
     committed: Mapping[TopicPartition, tuple[int | None, int | None]],
 ) -> dict[TopicPartition, Claim]:
     """Return what committed offsets and their leader epochs say of a log, where both are known."""
     return {
-        place: Claim(offset, epoch)
+        place: Claim(int(offset), epoch)
         for place, (offset, epoch) in committed.items()
-        if offset is not None and epoch is not None and 0 <= offset < _FURTHEST
+        if offset is not None and epoch is not None and offset >= 0
     }
 
 

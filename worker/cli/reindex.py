@@ -11,7 +11,8 @@ from worker.admin import Cluster
 from worker.admin.reindex.run import Progress, Reindex, changed_rules
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import print_json, tell
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation
+from worker.generations.plan import Plan
 from worker.settings import ConfigurationError, Settings
 
 __all__ = ["abort", "clean", "reindex", "status", "widen"]

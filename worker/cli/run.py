@@ -10,7 +10,6 @@ from functools import partial
 
 from worker.admin import Cluster, topic_problems
 from worker.admin.reindex.in_use import planned
-from worker.admin.reindex.plan_log import FollowedPlan
 from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
@@ -18,7 +17,8 @@ from worker.bus.kafka.queues import Queues
 from worker.cli.ending import ending_at_once
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
-from worker.generations import Plan
+from worker.generations.log import FollowedPlan
+from worker.generations.plan import Plan
 from worker.http.pages import Pages
 from worker.http.server import serving, url
 from worker.metrics import Metrics

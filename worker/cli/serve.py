@@ -10,14 +10,14 @@ from functools import partial
 
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.queues import Queues
 from worker.cli.ending import ending_at_once
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
-from worker.generations import Plan
+from worker.generations.plan import Plan
 from worker.http.server import serving, url
 from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.metrics import Metrics
@@ -78,8 +78,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
                 topology,
                 bus,
                 state_dir,
-                metrics=metrics,
-                background=True,
+                environment=Environment(metrics, background=True),
             ),
             stopping,
         )

@@ -9,13 +9,13 @@ import msgspec
 
 from worker.admin import Cluster, refuse_others
 from worker.admin.reindex.in_use import planned
-from worker.admin.reindex.plan_log import change_plan
 from worker.admin.unreadable import Attempts, Outcome, end_of
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import print_json, tell
-from worker.generations import Plan
+from worker.generations.log import change_plan
+from worker.generations.plan import Plan
 from worker.settings import Settings
 from worker.topology import Topology
 from worker.wire import SetAside

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from worker.generations.turns import NEVER
 from worker.index.log_range import LogRange
 from worker.index.store import BandStore
-from worker.stages.turns import BUILDING
 
 __all__ = ["OwnedShard"]
 
@@ -27,7 +27,7 @@ class _Replay:
 
 @dataclass(slots=True)
 class OwnedShard:
-    """An open store, its log, and the group's committed offset; see `BUILDING`."""
+    """An open store, its log, and the offset from which on it answers, `NEVER` if it is built."""
 
     store: BandStore
     log: LogRange
@@ -37,7 +37,7 @@ class OwnedShard:
     @property
     def silent(self) -> bool:
         """Return whether the frames that it reads were already answered."""
-        return self.store.offset < self.committed < BUILDING
+        return self.store.offset < self.committed < NEVER
 
     def report(self, number: int, now: float) -> None:
         """Log the start, the progress and the end of a replay; ``now`` is in seconds."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus import TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
@@ -63,7 +63,8 @@ class Embedded:
     ) -> None:
         """Seat every stage; topics and committed offsets must exist."""
         self._bus = bus
-        self.application = Application(settings, topology, bus, state_dir, metrics=metrics)
+        environment = Environment(metrics or Metrics())
+        self.application = Application(settings, topology, bus, state_dir, environment=environment)
         self.loops: list[Loop] = [self.application.loop(name, "embedded") for name in STAGES]
 
     def run_until_idle(self) -> None:

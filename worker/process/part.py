@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
-from worker.generations import Part
+from worker.generations.modes import Part
 from worker.loop import Loop
 from worker.process.outage import until_answered
 

@@ -12,10 +12,12 @@ from pathlib import Path
 from time import monotonic
 
 from worker.admin import Problem
-from worker.admin.reindex.plan_log import FollowedPlan
 from worker.assembly import Assembly
 from worker.bus import Bus, BusError
-from worker.generations import Generation, Part, Plan, parts
+from worker.generations.generation import Generation
+from worker.generations.log import FollowedPlan
+from worker.generations.modes import Part, parts
+from worker.generations.plan import Plan
 from worker.http.health import Health
 from worker.index.leftovers import keep_looking
 from worker.loop import Loop
@@ -170,7 +172,7 @@ class Service:
     def _take_up(self, plan: Plan) -> None:
         """Run what the plan says: leave the parts that it doesn't have, begin the others."""
         former, self._plan = self._plan, plan
-        wanted = {part.name: part for part in parts(self._settings.worker.stages, plan)}
+        wanted = {part.name: part for part in parts(self._settings.worker.stages, plan, self._base)}
         self._leaving = [one for one in self._leaving if one.thread.is_alive()]
         for name in self._parts.keys() - wanted.keys():
             one = self._parts[name]
@@ -181,7 +183,7 @@ class Service:
             _log.info("the index: %s", _described(plan))
         for name, part in wanted.items():
             # Nothing waits yet for what is made ahead.
-            spare = part.ahead(plan.current) and not plan.handed_over
+            spare = part.ahead and not plan.handed_over
             if name not in self._parts:
                 self._begin(part, spare=spare)
             one = self._parts[name]
@@ -189,14 +191,6 @@ class Service:
             if one.part != part:
                 one.change(part)
         self.metrics.index.using(plan.current.number)
-
-    def _promote(self) -> None:
-        """Have what was built count as what is in use, once it is."""
-        for one in list(self._parts.values()):
-            if one.part.stage == "index" and one.part.generations[0] == self._plan.current:
-                self._assembly.promote(one.part, one.loop)
-        if not self._plan.rewriting:
-            self.metrics.rewriting.lagging({})
 
     def _begin(self, part: Part, *, spare: bool) -> None:
         """Run a part in a thread of its own."""
@@ -211,10 +205,9 @@ class Service:
 
     def _build(self, part: Part, former: Loop | None) -> Loop:
         """Build a part's loop, in the seat of a former one if there is one."""
-        current = self._plan.current
         if former is not None:
-            return self._assembly.succeed(part, former, current)
-        return self._assembly.loop(part, self._instance, current)
+            return self._assembly.succeed(part, former)
+        return self._assembly.loop(part, self._instance)
 
     def _tidy(self) -> None:
         """Delete stores and snapshots that nobody uses."""
@@ -228,12 +221,16 @@ class Service:
         """Return the loops of *index* by generation; those that end are not open any more."""
         ending = {one.part: None for one in list(self._leaving) if one.thread.is_alive()}
         found = ending | {one.part: one.loop for one in list(self._parts.values())}
-        return {part.generations[0]: loop for part, loop in found.items() if part.stage == "index"}
+        return {
+            part.generation: loop
+            for part, loop in found.items()
+            if part.stage == "index" and part.generation is not None
+        }
 
     def _label(self, one: PartThread) -> str:
         """Return the stage for which a part counts, in metrics and health."""
         part = one.part
-        return part.name if part.ahead(self._plan.current) else part.stage
+        return part.name if part.ahead else part.stage
 
     def _loops(self) -> dict[str, Loop]:
         """Return the open loops by label."""
@@ -252,7 +249,8 @@ class Service:
         self._settings_watch.look()
         self.metrics.process.refused(self._settings_watch.errors)
         self._measure()
-        self._promote()
+        if not self._plan.rewriting:
+            self.metrics.rewriting.lagging({})
         # The worker goes on without what is being built.
         spare = {self._label(one) for one in list(self._parts.values()) if one.spare}
         threads = {self._label(one): one.thread.ident or 0 for one in list(self._parts.values())}
@@ -334,11 +332,7 @@ class Service:
         stages = self._settings.worker.stages
         if not self._plan.handed_over:  # Nothing waits for what is being built.
             loops = {name: loop for name, loop in loops.items() if name in stages}
-        held = {
-            self._label(one)
-            for one in list(self._parts.values())
-            if one.part.holds(self._plan.current)
-        }
+        held = {self._label(one) for one in list(self._parts.values()) if one.part.holds}
         waiting = [name for name in stages if name not in loops or not loops[name].seated]
         return Health(
             failed=self._failed,

@@ -150,7 +150,7 @@ class Following(Closing):
         self._recovery = application.recovery(application.repository())
         self._judge = application.judge()
         self._connect = partial(application.reader, "serve")
-        self._background = application.background
+        self._background = application.environment.background
         self._clock = clock
         seats = (
             TopicPartition(self._topology.seats, number)

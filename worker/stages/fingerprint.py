@@ -17,17 +17,24 @@ import numpy as np
 
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
-from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import (
+    Offset,
+    Outgoing,
+    PartitionUnreadable,
+    Record,
+    TopicPartition,
+    state_of,
+)
 from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
+from worker.generations.turns import SEALED, WAITING
 from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
 from worker.stages.framing import Aside, Framer, Signed, Span, checksum
 from worker.stages.reject_limit import RejectGuard, RejectLimit
-from worker.stages.turns import BUILDING, SEALED
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, SetAside, beyond, encode
 from worker.wire.headers import rejection
@@ -138,7 +145,7 @@ class Fingerprint:
         ``texts``: warns in the log of first texts that the settings don't suit.
         ``sealed``: seal the partitions instead of reading them.
         ``starts``: where to begin the partitions that have not been begun; see
-        `worker.stages.turns`.
+        `worker.generations.turns`.
         ``aside``: the ranges that are rejected unread.
         """
         self._fingerprints = topology.fingerprints
@@ -200,14 +207,14 @@ class Fingerprint:
 
     def _in_turn(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return where to read on; note what is to be committed before that."""
+        plain = {place: at for place, at in offsets.items() if state_of(at) is None}
         if self._sealed:
-            plain = {place: at for place, at in offsets.items() if at < BUILDING}
-            self._turned = {place: SEALED + at for place, at in plain.items()}
+            self._turned = {place: Offset(at, SEALED) for place, at in plain.items()}
             return {}
         begun = {place: self._starts[place] for place, at in offsets.items()
-                 if at == BUILDING and place in self._starts}  # fmt: skip
+                 if state_of(at) == WAITING and place in self._starts}  # fmt: skip
         self._turned = dict(begun)
-        return {**{place: at for place, at in offsets.items() if at < BUILDING}, **begun}
+        return plain | begun
 
     def process(
         self,

@@ -7,14 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import (
+    Offset,
+    Outgoing,
+    PartitionUnreadable,
+    Record,
+    TopicPartition,
+)
+from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
 from worker.stages.answers import Answers, split_answer
 from worker.stages.base import NOTHING, Burst, Shards, Status
 from worker.stages.dates import DateReports
 from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore, StoreSize
-from worker.stages.turns import BUILDING, Turns
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, encode
 
@@ -82,7 +88,8 @@ class Index(Generic[StoreT]):
     All shards read the same log, whose order is the order of all documents. Each shard takes the
     columns of its own bands. State is written only after the transaction that covers it. A newly
     assigned shard is read from its store's own offset, and doesn't answer before the group's
-    committed offset. A generation that is being built answers nothing; see `worker.stages.turns`.
+    committed offset. A generation that is being built answers nothing; see
+    `worker.generations.turns`.
     """
 
     name = "index"
@@ -129,7 +136,8 @@ class Index(Generic[StoreT]):
         self._begun.clear()
         self._reported.clear()
         self._turns.forget(self._turns.ended)
-        return self._shards.adopt(offsets, watermarks)
+        silent = {seat: answers_from(committed) for seat, committed in offsets.items()}
+        return self._shards.adopt(silent, watermarks)
 
     def process(
         self,
@@ -176,10 +184,10 @@ class Index(Generic[StoreT]):
         if not self._report:
             return {}
         self._report = False
-        reached = {
-            seat: BUILDING + shard.store.offset
+        reached: dict[TopicPartition, int] = {
+            seat: Offset(shard.store.offset, BUILDING)
             for seat, shard in self._shards.owned.items()
-            if shard.committed >= BUILDING
+            if shard.committed == NEVER
         }
         moved = {seat: at for seat, at in reached.items() if self._reported.get(seat) != at}
         self._reported |= moved

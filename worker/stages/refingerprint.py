@@ -17,8 +17,7 @@ from worker.stages.deaths import Deaths
 from worker.stages.framing import Framer
 from worker.stages.order import follow, placed
 from worker.stages.payloads import Payloads
-from worker.stages.replacement import Found, LeftOut, Replacement
-from worker.stages.signing import Signer
+from worker.stages.replacement import Found, LeftOut, Replacement, Signer
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, HandOver, SetAside, document_bytes, encode, hand_over
 

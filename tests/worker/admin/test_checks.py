@@ -5,12 +5,12 @@ from tests.worker.admin.fake import FakeCluster
 from worker.admin import inspect
 from worker.admin.accept_cut import accept_cut
 from worker.admin.cluster import TopicState
-from worker.admin.reindex.changes import widened
-from worker.admin.reindex.plan_log import PLAN_KEY, dump
-from worker.bus import TopicPartition
-from worker.generations import Generation, Plan
+from worker.bus import Offset, TopicPartition
+from worker.generations.generation import Generation
+from worker.generations.log import PLAN_KEY, dump
+from worker.generations.plan import Plan, widened
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import ConfigurationError, Settings, load
-from worker.stages.turns import BUILDING, SEALED
 
 
 @pytest.fixture
@@ -453,18 +453,18 @@ class TestLogsThatTakeOver:
         cluster.ends[self.PLACE] = (0, 100)
         cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 3)
         cluster.offsets["a.fingerprint"] = {
-            TopicPartition("a.documents", 0): SEALED,
-            self.PLACE: SEALED + 50,
+            TopicPartition("a.documents", 0): Offset(0, SEALED),
+            self.PLACE: Offset(50, SEALED),
         }
         cluster.offsets["a.g1.fingerprint"] = dict.fromkeys(
-            cluster.offsets["a.fingerprint"], BUILDING
+            cluster.offsets["a.fingerprint"], Offset(0, WAITING)
         )
         return cluster
 
-    def test_a_seal_is_an_offset(self, settings: Settings) -> None:
+    def test_what_is_sealed_has_an_offset(self, settings: Settings) -> None:
         cluster = self.taking_over(settings)
         assert said(cluster, settings) == []
-        cluster.offsets["a.fingerprint"][self.PLACE] = SEALED + 101
+        cluster.offsets["a.fingerprint"][self.PLACE] = Offset(101, SEALED)
         [line] = said(cluster, settings)
         assert "group a.fingerprint: its offset of a.documents[1] is 101" in line
 

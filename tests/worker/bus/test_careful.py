@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.notes import KeptNotes
-from worker.bus import Outgoing, PartitionUnreadable, TopicPartition
+from worker.bus import Offset, Outgoing, PartitionUnreadable, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
 from worker.bus.fetches import Fetches
 from worker.bus.memory import MemoryBus
@@ -161,3 +161,11 @@ def test_after_a_whole_turn_the_member_goes_on(site: Site) -> None:
     for _ in range(4):
         polled(member)
     assert member.positions() == dict.fromkeys(PLACES, 6)
+
+
+def test_a_state_goes_with_the_offset_that_is_committed(site: Site) -> None:
+    site.append(3)
+    member = site.join()
+    site.sit(member, 0, 0)
+    member.commit([], {PLACES[0]: Offset(2, "sealed")})
+    assert member.committed(PLACES) == {PLACES[0]: Offset(2, "sealed"), PLACES[1]: 0}

@@ -10,11 +10,12 @@ import pytest
 from tests.support.embedded import Run
 from tests.support.ids_of_keys import ODD_KEYS, id_of_key
 from tests.worker.admin.fake import FakeCluster
-from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.bus import Outgoing, TopicPartition
 from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import Judged, in_use_there, judged_in
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation
+from worker.generations.log import PLAN_KEY, dump
+from worker.generations.plan import Plan
 from worker.settings import Settings, load
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4

@@ -10,7 +10,8 @@ import pytest
 from tests.support.command_line import neardup
 from worker.admin.reindex.run import Progress
 from worker.cli import reindex
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation
+from worker.generations.plan import Plan
 from worker.settings import load
 
 SETTINGS = load(None, {"app": "a"})

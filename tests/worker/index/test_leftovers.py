@@ -14,7 +14,8 @@ from tests.support.texts import near_copies
 from worker.assembly import Assembly
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
-from worker.generations import Part, Plan, parts
+from worker.generations.modes import Part, parts
+from worker.generations.plan import Plan
 from worker.index.directory import ShardDirectories, beside
 from worker.index.leftovers import Leftovers, keep_looking, look_seconds, look_through
 from worker.index.store import StoreHeader
@@ -47,18 +48,18 @@ class Worker:
         settings = Settings.model_validate({"index": {**site.options, **index}})
         self.state_dir = site.directory / name
         self.plan = Plan.of(settings)
+        self.metrics = Metrics()
         self.assembly = Assembly(
             settings,
             site.topology,
             site.bus,
             self.state_dir,
-            metrics=Metrics(),
+            metrics=self.metrics,
             clock=site.clock,
             wall_clock=site.clock,
         )
         self.loops: dict[Part, Loop] = {
-            part: self.assembly.loop(part, name, self.plan.current)
-            for part in parts(STAGES, self.plan)
+            part: self.assembly.loop(part, name) for part in parts(STAGES, self.plan, site.topology)
         }
 
     @property
@@ -175,7 +176,7 @@ def test_a_shard_that_comes_back_in_time_has_its_store(tmp_path: Path) -> None:
         site.wait(THIRD - 10)
     assert len(first.index.owned) == 2
     replayed = "neardup_index_documents_total", {"kind": "replayed"}
-    assert first.assembly._metrics.registry.get_sample_value(*replayed) == 0
+    assert first.metrics.registry.get_sample_value(*replayed) == 0
     assert first.stores() == ["shard-000", "shard-001"]
     site.close()
 

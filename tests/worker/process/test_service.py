@@ -12,7 +12,9 @@ from tests.support.copying import Copier
 from tests.support.filling import fill
 from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory import MemoryBus
-from worker.generations import Generation, Part, Plan, parts
+from worker.generations.generation import Generation
+from worker.generations.modes import Part, parts
+from worker.generations.plan import Plan
 from worker.http.health import Health
 from worker.loop import Loop
 from worker.offline.embedded import create_topics
@@ -44,7 +46,7 @@ def failed(error: BaseException) -> None:
 
 def run(service: Service, loop: Loop) -> None:
     """Give a service an open loop of its index."""
-    part = Part("index", service._plan.generations())
+    (part,) = parts(["index"], service._plan, service._base)
     one = PartThread(
         part, lambda _part, _former: loop, threading.Event(), lambda error: pytest.fail(str(error))
     )
@@ -87,10 +89,10 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
     service = Service(settings, topology, bus, tmp_path, "one")
     following = msgspec.structs.replace(Generation.fingerprinted(settings), log=1)
     plan = msgspec.structs.replace(service._plan.building(following), closing=True)
-    sealing, _, ahead = parts(["fingerprint"], plan)
-    for part, held in ((Part("fingerprint"), False), (sealing, True)):
-        assert part.holds(plan.current) == held
-        loop = service._assembly.loop(part, "one", plan.current)
+    sealing, _, ahead = parts(["fingerprint"], plan, topology)
+    for part, held in ((Part("fingerprint", topology), False), (sealing, True)):
+        assert part.holds == held
+        loop = service._assembly.loop(part, "one")
         loop.step(0)
         loop.lag()
         assert loop.catching_up
@@ -99,9 +101,10 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
         service._parts[part.name] = one
         assert (service.health().catching_up == []) == held
         loop.close()
-    assert ahead.holds(plan.current)
-    assert not ahead._replace(starts=(1,)).holds(plan.current)
-    assert not ahead.holds(following.signer())
+    assert ahead.holds
+    begun = msgspec.structs.replace(plan, handed_over=True, starts=(1,))
+    assert not parts(["fingerprint"], begun, topology)[-1].holds
+    assert not parts(["fingerprint"], begun.done(), topology)[-1].holds
 
 
 def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
@@ -125,7 +128,7 @@ def test_the_index_of_a_generation_is_in_use_until_its_part_has_ended(tmp_path: 
     current = service._plan.current
     assert service._indexes() == {}
     ending = threading.Event()
-    (part,) = parts(["index"], service._plan)
+    (part,) = parts(["index"], service._plan, service._base)
     one = PartThread(part, lambda _part, _former: pytest.fail("built"), threading.Event(), failed)
     one.thread = threading.Thread(target=ending.wait, daemon=True)
     one.thread.start()
@@ -144,8 +147,8 @@ def test_a_worker_says_what_it_takes_of_its_memory(tmp_path: Path) -> None:
     create_topics(bus, topology)
     service = Service(settings, topology, bus, tmp_path, "one")
     plan = Plan.of(settings)
-    (index,) = parts(["index"], plan)
-    store = service._assembly._application(index, plan.current).directories.open(0)
+    (index,) = parts(["index"], plan, topology)
+    store = service._assembly._application(index).directories.open(0)
     fill(store, 1, 1_000)
     service._measure()
     shares = settings.memory()

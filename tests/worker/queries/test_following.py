@@ -11,7 +11,7 @@ import pytest
 
 import worker.queries.following
 from tests.worker.queries.parts import Site, body
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus import BusError, Denied, LogReader, Outgoing
 from worker.bus.memory import MemoryBus
 from worker.index.store import BandStore
@@ -213,7 +213,9 @@ def test_what_ends_the_thread_is_raised_where_it_is_checked(tmp_path: Path) -> N
     settings = Settings.model_validate({"index": {"cache_bytes": 1 << 20}})
     bus = MemoryBus()
     bus.log_reader = denied  # type: ignore[method-assign, assignment]
-    application = Application(settings, settings.topology(1), bus, tmp_path, background=True)
+    application = Application(
+        settings, settings.topology(1), bus, tmp_path, environment=Environment(background=True)
+    )
     with Following(application) as following:
         deadline = monotonic() + DEADLINE
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.worker.queries.parts import Site, body
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus import Outgoing, Queued
 from worker.bus.memory import MemoryBus
 from worker.http.server import Limits, Posts, serving
@@ -41,7 +41,11 @@ class Server:
         site = self.site
         self.service = stack.enter_context(QueryService(site.settings, self.metrics, self.stopping))
         self.application = Application(
-            site.settings, site.topology, site.bus, directory / "server", metrics=self.metrics
+            site.settings,
+            site.topology,
+            site.bus,
+            directory / "server",
+            environment=Environment(self.metrics),
         )
         self.port = stack.enter_context(
             serving("127.0.0.1", 0, self.service.answer, PATIENT, self.service.posts)

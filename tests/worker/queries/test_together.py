@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.worker.queries.parts import Site, body
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.http.server import Limits, Posts, serving
 from worker.index.errors import StoreDamaged
 from worker.metrics import Metrics
@@ -50,7 +50,11 @@ class Service:
         service = QueryService(site.settings, self.metrics, threading.Event())
         self.query = stack.enter_context(service).query
         application = Application(
-            site.settings, site.topology, site.bus, directory / "server", metrics=self.metrics
+            site.settings,
+            site.topology,
+            site.bus,
+            directory / "server",
+            environment=Environment(self.metrics),
         )
         self.following = service.begin(application, lambda: 0.0)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
-from worker.bus import TopicPartition
+from worker.bus import Offset, TopicPartition
+from worker.generations.turns import SEALED, WAITING
 from worker.stages import Burst, Fingerprint
-from worker.stages.turns import BUILDING, SEALED, reached
 from worker.wire import FingerprintFrame, decode
 
 OTHER = TopicPartition("documents", 1)
@@ -23,22 +23,22 @@ def spans(burst: Burst) -> list[tuple[int, int]]:
 class TestSealed:
     def test_partitions_are_sealed_where_they_are_and_not_read(self) -> None:
         stage = fingerprint(sealed=True)
-        assert stage.adopt({DOCS: 7, OTHER: SEALED + 5}, no_watermarks) == {}
+        assert stage.adopt({DOCS: 7, OTHER: Offset(5, SEALED)}, no_watermarks) == {}
         burst = stage.process([])
-        assert burst == Burst([], {DOCS: SEALED + 7})
+        assert burst == Burst([], {DOCS: Offset(7, SEALED)})
         stage.committed()
         assert not stage.process([]).offsets
 
     def test_what_was_not_committed_is_sealed_again(self) -> None:
         stage = fingerprint(sealed=True)
         stage.adopt({DOCS: 7}, no_watermarks)
-        assert stage.process([]) == stage.process([]) == Burst([], {DOCS: SEALED + 7})
-        stage.adopt({DOCS: SEALED + 7}, no_watermarks)
+        assert stage.process([]) == stage.process([]) == Burst([], {DOCS: Offset(7, SEALED)})
+        stage.adopt({DOCS: Offset(7, SEALED)}, no_watermarks)
         assert not stage.process([]).offsets
 
     def test_a_worker_with_an_earlier_plan_reads_nothing_of_it(self) -> None:
         stage = fingerprint()
-        assert stage.adopt({DOCS: SEALED, OTHER: 3}, no_watermarks) == {OTHER: 3}
+        assert stage.adopt({DOCS: Offset(2, SEALED), OTHER: 3}, no_watermarks) == {OTHER: 3}
         assert not stage.process([]).offsets
         assert not stage.process((), quiet={DOCS: 9}).offsets
 
@@ -51,13 +51,13 @@ class TestSealed:
 class TestBegin:
     def begun(self) -> Fingerprint:
         stage = fingerprint(starts={DOCS: 4, OTHER: 8})
-        found = stage.adopt({DOCS: BUILDING, OTHER: 11}, no_watermarks)
+        found = stage.adopt({DOCS: Offset(1, WAITING), OTHER: 11}, no_watermarks)
         assert found == {DOCS: 4, OTHER: 11}
         return stage
 
     def test_nothing_is_read_before_there_is_a_start(self) -> None:
         stage = fingerprint()
-        assert stage.adopt({DOCS: BUILDING}, no_watermarks) == {}
+        assert stage.adopt({DOCS: Offset(1, WAITING)}, no_watermarks) == {}
         assert not stage.process([]).offsets
 
     def test_the_start_is_committed_even_if_nothing_comes(self) -> None:
@@ -79,10 +79,5 @@ class TestBegin:
 
     def test_what_was_sealed_later_does_not_begin_again(self) -> None:
         stage = fingerprint(starts={DOCS: 4})
-        assert stage.adopt({DOCS: SEALED}, no_watermarks) == {}
+        assert stage.adopt({DOCS: Offset(2, SEALED)}, no_watermarks) == {}
         assert not stage.process([]).offsets
-
-
-def test_an_offset_says_what_a_group_has_reached() -> None:
-    given = [5, BUILDING, BUILDING + 5, SEALED, SEALED + 5]
-    assert [reached(at) for at in given] == [5, None, 5, 0, 5]

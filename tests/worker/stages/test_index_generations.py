@@ -17,10 +17,10 @@ from tests.support.stages import (
     records,
     whole_log,
 )
-from worker.bus import Record, TopicPartition
+from worker.bus import Offset, Record, TopicPartition
+from worker.generations.turns import BUILDING, WAITING
 from worker.index.store import BandStore
 from worker.stages import Burst, Index
-from worker.stages.turns import BUILDING
 from worker.wire import HandOver, MatchFrame, decode
 
 SEAT = TopicPartition("app.g1.shards", 0)
@@ -51,7 +51,7 @@ def numbers(burst_records: object) -> list[int]:
 @pytest.fixture
 def built(tmp_path: Path) -> Index[BandStore]:
     stage = index(tmp_path, generation=1)
-    stage.adopt({SEAT: BUILDING}, whole_log)
+    stage.adopt({SEAT: Offset(0, WAITING)}, whole_log)
     return stage
 
 
@@ -69,13 +69,27 @@ def test_its_progress_is_committed_about_once_a_second(built: Index[BandStore]) 
     frames = log(None, None, None)
     assert not built.process(frames[:1]).offsets
     built.idle()
-    assert built.process(frames[1:2]) == Burst([], {SEAT: BUILDING + 2})
+    assert built.process(frames[1:2]) == Burst([], {SEAT: Offset(2, BUILDING)})
     assert not built.process(frames[2:]).offsets
     built.idle()
     built.committed()
-    assert built.process([]) == Burst([], {SEAT: BUILDING + 3})
+    assert built.process([]) == Burst([], {SEAT: Offset(3, BUILDING)})
     built.idle()
     assert not built.process([]).offsets
+
+
+def test_a_shard_that_others_have_built_is_silent_from_its_first_frame_on(tmp_path: Path) -> None:
+    stage = index(tmp_path, generation=1)
+    stage.adopt({SEAT: Offset(1, BUILDING)}, whole_log)
+    burst = stage.process(log(None, None, None, 1, None))
+    assert (numbers(burst.records), burst.offsets) == ([4], {SEAT: 5})
+
+
+def test_a_store_may_be_ahead_of_what_was_last_committed(built: Index[BandStore]) -> None:
+    frames = log(None, None, None)
+    built.process(frames[:2])
+    assert built.adopt({SEAT: Offset(0, BUILDING)}, whole_log) == {SEAT: 2}
+    assert not built.process(frames[2:]).offsets
 
 
 def test_a_hand_over_that_nothing_follows_is_committed_and_passed(
@@ -93,7 +107,7 @@ def test_a_hand_over_that_nothing_follows_is_committed_and_passed(
 def test_what_is_rolled_back_is_met_again(built: Index[BandStore]) -> None:
     frames = log(None, 1, None)
     built.process(frames)
-    assert built.adopt({SEAT: BUILDING}, whole_log) == {SEAT: 1}
+    assert built.adopt({SEAT: Offset(1, BUILDING)}, whole_log) == {SEAT: 1}
     burst = built.process(frames[1:])
     assert (numbers(burst.records), burst.offsets) == ([2], {SEAT: 3})
 

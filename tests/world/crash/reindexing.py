@@ -14,12 +14,12 @@ from tests.support.life import Life
 from tests.world.crash.proof import Oracle
 from tests.world.measures import Measures
 from tests.world.world import Died, World
-from worker.admin.reindex.changes import aborted, begun, done, handed_over
-from worker.admin.reindex.plan_log import FollowedPlan, change_plan
 from worker.bus.memory import Step
-from worker.bus.port import Fenced, TopicPartition
-from worker.generations import Generation, Plan
-from worker.stages.turns import BUILDING
+from worker.bus.port import Fenced, Offset, TopicPartition
+from worker.generations.generation import Generation
+from worker.generations.log import FollowedPlan, change_plan
+from worker.generations.plan import Plan, aborted, begun, done, handed_over
+from worker.generations.turns import WAITING, answers_yet
 from worker.topology import Topology
 from worker.wire import POSITION_BITS
 
@@ -101,8 +101,9 @@ class ReindexedWorld(World):
             if topic != topology.documents:
                 self.bus.create_topic(topic, partitions)
         seats = [TopicPartition(topology.seats, shard) for shard in range(next_one.shards)]
+        start = Offset(self.bus.start_offset(*topology.order), WAITING)
         self.bus.commit_offsets(
-            topology.group("index"), dict.fromkeys(seats, BUILDING), of=topology.fingerprints
+            topology.group("index"), dict.fromkeys(seats, start), of=topology.fingerprints
         )
         self._generations.append(next_one)
         self._change(partial(begun, following=next_one))
@@ -141,7 +142,7 @@ class ReindexedWorld(World):
         assert plan.following is not None
         old, new = (one.topology(self.topology) for one in plan.generations())
         begun = self.bus.committed(new.group("index"))
-        if any(offset is None or offset >= BUILDING for offset in begun.values()):
+        if any(offset is None or not answers_yet(offset) for offset in begun.values()):
             return False
         ended = self.bus.committed(old.group("index"))
         log = self.archive.log(old)

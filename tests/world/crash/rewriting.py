@@ -10,13 +10,12 @@ from typing import Final
 from tests.support.checker import History, check, verdicts
 from tests.world.crash.proof import Oracle
 from tests.world.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
-from worker.admin.reindex.changes import begun, closed, directed
 from worker.admin.reindex.rewriting import numbered
-from worker.bus.port import TopicPartition
-from worker.generations import Generation
+from worker.bus.port import Offset, TopicPartition, state_of
+from worker.generations.generation import Generation, Signing
+from worker.generations.plan import begun, closed, directed
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import Settings
-from worker.signing import Signing
-from worker.stages.turns import BUILDING, SEALED
 from worker.topology import Topology
 from worker.wire import POSITION_BITS, FingerprintFrame, decode
 
@@ -51,8 +50,11 @@ class RewrittenWorld(ReindexedWorld):
         """Set where the groups of the new log begin."""
         seats = [TopicPartition(target.seats, shard) for shard in range(target.layout.shards)]
         group = target.group("index")
-        self.bus.commit_offsets(group, dict.fromkeys(seats, BUILDING), of=target.fingerprints)
-        documents = dict.fromkeys(self._documents(), BUILDING)
+        self.bus.commit_offsets(
+            group, dict.fromkeys(seats, Offset(0, WAITING)), of=target.fingerprints
+        )
+        reached = self.bus.committed(source.group("fingerprint"), self._documents())
+        documents = {place: Offset(at or 0, WAITING) for place, at in reached.items()}
         self.bus.commit_offsets(target.group("fingerprint"), documents)
         low = self.bus.start_offset(*source.order)
         self.bus.commit_offsets(target.group("refingerprint"), {source.order: low})
@@ -79,14 +81,14 @@ class RewrittenWorld(ReindexedWorld):
     def sealed(self) -> bool:
         """Tell whether all of the log in use is sealed."""
         offsets = self.bus.committed(self._logs()[0].group("fingerprint"))
-        return all((offset or 0) >= SEALED for offset in offsets.values())
+        return all(offset is not None and state_of(offset) == SEALED for offset in offsets.values())
 
     def direct(self) -> None:
         """Have the documents go to the new log, once it has the hand-over."""
         old, new = self._logs()
         self._until(lambda: new.generation in self.archive.log(new).hand_overs)
         offsets = self.bus.committed(old.group("fingerprint"))
-        starts = [(offsets[place] or 0) - SEALED for place in self._documents()]
+        starts = [int(offsets[place] or 0) for place in self._documents()]
         self._change(partial(directed, starts=starts))
 
     def through(self) -> bool:
@@ -94,7 +96,7 @@ class RewrittenWorld(ReindexedWorld):
         plan = self.plan()
         if plan.rewriting:
             offsets = self.bus.committed(self._logs()[1].group("fingerprint"))
-            if any(offset is None or offset >= BUILDING for offset in offsets.values()):
+            if any(offset is None or state_of(offset) == WAITING for offset in offsets.values()):
                 return False
         return super().through()
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from lsh import SWITCHES
 from worker.admin.agreement import Difference
 from worker.admin.cluster import Cluster
-from worker.admin.reindex.plan_log import PLAN_KEY, load
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation, Signing
+from worker.generations.log import PLAN_KEY, load
+from worker.generations.plan import Plan
 from worker.settings import Settings
-from worker.signing import Signing
 
 __all__ = ["as_begun", "in_use", "other_rules", "other_than_in_use", "planned"]
 

@@ -11,20 +11,20 @@ from lsh import SWITCHES
 from worker.admin.agreement import Facts
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import recorded
-from worker.bus import Bus, TopicPartition
-from worker.generations import Generation, Plan
+from worker.bus import Bus, Offset, TopicPartition, state_of
+from worker.generations.generation import Generation, Signing
+from worker.generations.plan import Plan
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import ConfigurationError, Settings
-from worker.signing import Signing
-from worker.stages.turns import BUILDING, SEALED, reached
 from worker.topology import Topology
 from worker.wire import hand_over
 
 __all__ = [
-    "as_plain",
     "begun",
     "begun_with",
     "check_anew",
     "fingerprinted",
+    "fingerprinted_to",
     "generation_of",
     "numbered",
     "numbers_follow",
@@ -128,9 +128,12 @@ def set_starts(cluster: Cluster, source: Topology, target: Topology) -> None:
         BusError: the cluster refuses.
     """
     low, _ = cluster.ranges({source.fingerprints: 1})[source.order]
-    wanted = {
+    reached = _reached(cluster, source)
+    wanted: dict[str, dict[TopicPartition, int]] = {
         target.group("refingerprint"): {source.order: low},
-        target.group("fingerprint"): dict.fromkeys(_documents(target), BUILDING),
+        target.group("fingerprint"): {
+            place: Offset(reached.get(place, 0), WAITING) for place in _documents(target)
+        },
     }
     present = cluster.committed(wanted)
     for group, offsets in wanted.items():
@@ -148,15 +151,17 @@ def rewritten(cluster: Cluster, source: Topology, target: Topology) -> int:
 def sealed(cluster: Cluster, source: Topology) -> list[int] | None:
     """Return up to where a log has the documents, by partition; None if it isn't sealed yet."""
     offsets = _reached(cluster, source)
-    if len(offsets) < source.layout.partitions or min(offsets.values()) < SEALED:
+    ends = {place: int(at) for place, at in offsets.items() if state_of(at) == SEALED}
+    if len(ends) < source.layout.partitions:
         return None
-    return [offsets[place] - SEALED for place in _documents(source)]
+    return [ends[place] for place in _documents(source)]
 
 
 def begun(cluster: Cluster, target: Topology) -> bool:
     """Return whether all partitions of the documents have been begun for a log."""
     offsets = _reached(cluster, target)
-    return len(offsets) == target.layout.partitions and max(offsets.values()) < BUILDING
+    waiting = [at for at in offsets.values() if state_of(at) == WAITING]
+    return len(offsets) == target.layout.partitions and not waiting
 
 
 def _reached(cluster: Cluster, topology: Topology) -> Mapping[TopicPartition, int]:
@@ -184,13 +189,12 @@ def written(bus: Bus, target: Topology) -> bool:
     return False
 
 
-def as_plain(
+def fingerprinted_to(
     earlier: Mapping[TopicPartition, int], following: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """Return how far the documents are fingerprinted while one log takes over from another.
 
     Both are offsets of the groups of *fingerprint*, of the earlier log and of the following one.
     """
-    own = {place: at for place, at in following.items() if at < BUILDING}
-    known = ((place, reached(at)) for place, at in earlier.items())
-    return {**{place: at for place, at in known if at is not None}, **own}
+    begun = {place: at for place, at in following.items() if state_of(at) != WAITING}
+    return {**earlier, **begun}

@@ -16,8 +16,17 @@ from worker.admin.cluster import Cluster
 from worker.admin.create import TooFewBrokers, create
 from worker.admin.problem import Problem
 from worker.admin.reindex import rewriting
-from worker.admin.reindex.changes import (
+from worker.admin.reindex.checking import Checks
+from worker.admin.reindex.in_use import planned
+from worker.admin.reindex.topics import Grown, delete_left, grow, starts
+from worker.bus import BusError, Offset, TopicPartition, state_of
+from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.groups import Offsets
+from worker.generations.generation import Generation, Signing
+from worker.generations.log import change_plan
+from worker.generations.plan import (
     Changed,
+    Plan,
     aborted,
     begun,
     closed,
@@ -26,18 +35,8 @@ from worker.admin.reindex.changes import (
     handed_over,
     widened,
 )
-from worker.admin.reindex.checking import Checks
-from worker.admin.reindex.cleaning import delete_left
-from worker.admin.reindex.in_use import planned
-from worker.admin.reindex.plan_log import change_plan
-from worker.admin.reindex.widening import Grown, grow, starts
-from worker.bus import BusError, TopicPartition
-from worker.bus.kafka.bus import KafkaBus
-from worker.bus.kafka.groups import Offsets
-from worker.generations import Generation, Plan
+from worker.generations.turns import WAITING, answers_yet
 from worker.settings import ConfigurationError, Settings
-from worker.signing import Signing
-from worker.stages.turns import BUILDING
 from worker.topology import Topology
 from worker.wire import hand_over
 
@@ -155,7 +154,8 @@ class Reindex:
         seats = [TopicPartition(topology.seats, shard) for shard in range(made.shards)]
         group = topology.group("index")
         present = self._cluster.committed({group: seats})[group]
-        missing = {seat: BUILDING for seat in seats if seat not in present}
+        start = Offset(self._order(topology)[0], WAITING)
+        missing = {seat: start for seat in seats if seat not in present}
         if missing:
             of = {topology.seats: topology.fingerprints}
             self._cluster.commit(group, missing, of=of)
@@ -187,10 +187,8 @@ class Reindex:
             source, rewritten = end, rewriting.rewritten(self._cluster, current, topology)
             _, end = self._order(topology)
         offsets = self._seats(topology)
-        reached = {
-            shard: None if (at := offsets.get(shard, BUILDING)) == BUILDING else at % BUILDING
-            for shard in range(plan.following.shards)
-        }
+        read = {shard: int(at) for shard, at in offsets.items() if state_of(at) != WAITING}
+        reached = {shard: read.get(shard) for shard in range(plan.following.shards)}
         return Progress(plan, end, reached, source, rewritten)
 
     def _seats(self, topology: Topology) -> dict[int, int]:
@@ -275,7 +273,8 @@ class Reindex:
         answered = self._seats(old)
         if len(answered) < old.layout.shards or not self._at_hand_over(old, new, answered):
             return False
-        if any(offset >= BUILDING for offset in self._seats(new).values()):
+        answering = [offset for offset in self._seats(new).values() if answers_yet(offset)]
+        if len(answering) < new.layout.shards:
             return False
         if plan.rewriting and not rewriting.begun(self._cluster, new):
             return False

@@ -19,7 +19,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import READS, KafkaOptions
 from worker.bus.kafka.errors import again, cause, refusal
-from worker.bus.kafka.identities import metadata_of
+from worker.bus.kafka.identities import metadata_of, offset_in
 from worker.bus.port import BusError, TopicPartition, Unanswered
 
 __all__ = ["Committed", "Offsets", "committed_offsets", "group_client", "refused", "set_offsets"]
@@ -85,10 +85,10 @@ def committed_offsets(
             )
         return {
             TopicPartition(place.topic, place.partition): Committed(
-                place.offset, place.metadata or "", place.leader_epoch
+                offset, place.metadata or "", place.leader_epoch
             )
             for place in found
-            if place.offset >= 0
+            if (offset := offset_in(place)) is not None
         }
 
     told = _Once(on_undecided)
@@ -157,7 +157,7 @@ def set_offsets(  # noqa: PLR0913 -- what an offset says, and where it is set
     """
     places = [
         KafkaPartition(
-            *partition, offset, metadata_of(ids[partition.topic]), epochs.get(partition, -1)
+            *partition, offset, metadata_of(ids[partition.topic], offset), epochs.get(partition, -1)
         )
         for partition, offset in offsets.items()
     ]

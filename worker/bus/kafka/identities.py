@@ -13,16 +13,18 @@ from collections.abc import Callable, Collection, Mapping
 from time import monotonic, sleep
 
 from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import asking, cause
-from worker.bus.port import BusError, TopicRecreated
+from worker.bus.port import BusError, Offset, TopicRecreated, state_of
 
 __all__ = [
     "Identities",
     "id_in",
     "metadata_of",
+    "offset_in",
     "present_ids",
     "topic_ids",
     "transaction_in",
@@ -30,18 +32,22 @@ __all__ = [
 
 _KEY = "topic_id"
 _TRANSACTION = "transaction"
+_STATE = "state"
 _UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _CHANGED = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)")
 _CREATED_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
 
 
-def metadata_of(topic_id: str, transaction: str | None = None) -> str:
-    """Return the metadata that identifies the topic of a committed offset.
+def metadata_of(topic_id: str, offset: int, transaction: str | None = None) -> str:
+    """Return the metadata that identifies the topic of a committed offset, and has its state.
 
     ``transaction`` identifies the transaction that commits it.
     """
     facts = {_KEY: topic_id}
+    state = state_of(offset)
+    if state is not None:
+        facts[_STATE] = state
     if transaction is not None:
         facts[_TRANSACTION] = transaction
     return json.dumps(facts, separators=(",", ":"))
@@ -53,6 +59,14 @@ def id_in(metadata: str | None) -> str | None:
     None if there is none: the offset was set by another tool, or by a version that wrote no id.
     """
     return _fact(metadata, _KEY)
+
+
+def offset_in(place: KafkaPartition) -> int | None:
+    """Return a committed offset, with its state if it has one; None if there is no offset."""
+    offset, state = place.offset, _fact(place.metadata, _STATE)
+    if offset < 0:
+        return None
+    return offset if state is None else Offset(offset, state)
 
 
 def transaction_in(metadata: str | None) -> str | None:
@@ -187,9 +201,9 @@ class Identities:
         if committed not in (None, known):
             raise TopicRecreated(owner, str(committed), known)
 
-    def metadata(self, topic: str, transaction: str) -> str:
+    def metadata(self, topic: str, offset: int, transaction: str) -> str:
         """Return the metadata to commit with an offset for a topic in a transaction."""
-        return metadata_of(self.know(self.of or topic), transaction)
+        return metadata_of(self.know(self.of or topic), offset, transaction)
 
     def look(self, ids: Mapping[str, str]) -> None:
         """Take the topics' current ids; a topic that is left out may be in creation."""

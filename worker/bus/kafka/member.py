@@ -20,7 +20,7 @@ from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
-from worker.bus.kafka.identities import transaction_in
+from worker.bus.kafka.identities import offset_in, transaction_in
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
@@ -411,7 +411,8 @@ class KafkaMember:
         self._transaction, self._offsets = next(self._transactions), offsets
         try:
             notes = {
-                topic: self._identities.metadata(topic, self._transaction) for topic, _ in offsets
+                place: self._identities.metadata(place.topic, at, self._transaction)
+                for place, at in offsets.items()
             }
             own = GroupOffsets(self._consumer, offsets, notes, self._epochs(epochs))
             self._producer.commit(records, own)
@@ -482,9 +483,7 @@ class KafkaMember:
                 for place in found
             }
         )
-        offsets = {
-            TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
-        }
+        offsets = {TopicPartition(one.topic, one.partition): offset_in(one) for one in found}
         if self._identities.of is None:
             self._assignment.note_committed(offsets)
         return offsets

@@ -44,12 +44,12 @@ _QUOTA_SECONDS = 15.0
 class GroupOffsets(NamedTuple):
     """Offsets to commit for the group of a consumer.
 
-    ``notes`` has their metadata, by topic, and ``epochs`` the leader epochs that are known.
+    ``notes`` has their metadata, and ``epochs`` the leader epochs that are known.
     """
 
     consumer: Consumer
     offsets: Mapping[TopicPartition, int]
-    notes: Mapping[str, str]
+    notes: Mapping[TopicPartition, str]
     epochs: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
@@ -245,7 +245,7 @@ class TransactionalProducer:
     def _send_offsets(self, producer: Producer, of: GroupOffsets) -> None:
         positions = [
             KafkaPartition(
-                *partition, at, of.notes.get(partition.topic, ""), of.epochs.get(partition, -1)
+                *partition, at, of.notes.get(partition, ""), of.epochs.get(partition, -1)
             )
             for partition, at in of.offsets.items()
         ]

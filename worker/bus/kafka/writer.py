@@ -77,7 +77,7 @@ class KafkaWriter:
     ) -> GroupOffsets:
         """Return the offsets of a group with a consumer of it, which never joins."""
         ids = self._ids({place.topic for place in offsets})
-        notes = {topic: metadata_of(identity) for topic, identity in ids.items()}
+        notes = {place: metadata_of(ids[place.topic], at) for place, at in offsets.items()}
         return GroupOffsets(stack.enter_context(group_client(self._options, group)), offsets, notes)
 
     def _superseded(

@@ -9,13 +9,13 @@ from tests.worker.admin.fake import FakeCluster
 from worker.admin.agreement import agreed
 from worker.admin.reindex import rewriting
 from worker.admin.reindex.in_use import in_use, other_rules
-from worker.admin.reindex.plan_log import PLAN_KEY, dump
-from worker.bus import Outgoing, TopicPartition
+from worker.bus import Offset, Outgoing, TopicPartition
 from worker.bus.memory import MemoryBus
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation, Signing
+from worker.generations.log import PLAN_KEY, dump
+from worker.generations.plan import Plan
+from worker.generations.turns import SEALED, WAITING
 from worker.settings import ConfigurationError, Settings, load
-from worker.signing import Signing
-from worker.stages.turns import BUILDING, SEALED
 from worker.wire import HandOver
 
 SETTINGS = load(None, {"app": "a", "index.window": "9d"})
@@ -81,25 +81,31 @@ class TestWhatItCanBe:
 
 
 class TestGroups:
-    def test_groups_of_a_new_log_wait(self, cluster: FakeCluster) -> None:
+    def test_groups_of_a_new_log_wait_where_those_of_the_earlier_one_are(
+        self, cluster: FakeCluster
+    ) -> None:
+        cluster.offsets["a.fingerprint"] = {PLACES[0]: 5, PLACES[1]: 7}
         cluster.ends[BASE.order] = (40, 100)
         rewriting.set_starts(cluster.as_cluster(), BASE, TARGET)
         assert cluster.offsets["a.g1.refingerprint"] == {BASE.order: 40}
-        assert cluster.offsets["a.g1.fingerprint"] == dict.fromkeys(PLACES, BUILDING)
+        assert cluster.offsets["a.g1.fingerprint"] == {
+            PLACES[0]: Offset(5, WAITING),
+            PLACES[1]: Offset(7, WAITING),
+        }
 
     def test_what_is_set_stays(self, cluster: FakeCluster) -> None:
         cluster.offsets["a.g1.refingerprint"] = {BASE.order: 70}
         cluster.offsets["a.g1.fingerprint"] = {PLACES[0]: 8}
         rewriting.set_starts(cluster.as_cluster(), BASE, TARGET)
         assert rewriting.rewritten(cluster.as_cluster(), BASE, TARGET) == 70
-        assert cluster.offsets["a.g1.fingerprint"] == {PLACES[0]: 8, PLACES[1]: BUILDING}
+        assert cluster.offsets["a.g1.fingerprint"] == {PLACES[0]: 8, PLACES[1]: Offset(0, WAITING)}
 
     def test_a_log_is_sealed_once_all_partitions_are(self, cluster: FakeCluster) -> None:
         offsets = cluster.offsets["a.fingerprint"]
         assert rewriting.sealed(cluster.as_cluster(), BASE) is None
-        offsets[PLACES[1]] = SEALED + 9
+        offsets[PLACES[1]] = Offset(9, SEALED)
         assert rewriting.sealed(cluster.as_cluster(), BASE) is None
-        offsets[PLACES[0]] = SEALED
+        offsets[PLACES[0]] = Offset(0, SEALED)
         assert rewriting.sealed(cluster.as_cluster(), BASE) == [0, 9]
         del offsets[PLACES[0]]
         assert rewriting.sealed(cluster.as_cluster(), BASE) is None
@@ -113,10 +119,10 @@ class TestGroups:
 
     def test_progress_is_that_of_the_log_that_goes_on(self) -> None:
         one, other = PLACES
-        earlier = {one: SEALED + 5, other: SEALED + 6}
-        assert rewriting.as_plain(earlier, {one: BUILDING}) == {one: 5, other: 6}
-        assert rewriting.as_plain(earlier, {one: 8, other: BUILDING}) == {one: 8, other: 6}
-        assert rewriting.as_plain({one: 3, other: SEALED}, {}) == {one: 3, other: 0}
+        earlier = {one: Offset(5, SEALED), other: Offset(6, SEALED)}
+        waiting, reached = Offset(2, WAITING), rewriting.fingerprinted_to
+        assert reached(earlier, {one: waiting}) == earlier
+        assert reached(earlier, {one: 8, other: waiting}) == {one: 8, other: earlier[other]}
 
 
 def test_a_log_is_written_once_it_has_its_hand_over() -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.cluster import TopicState
-from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.admin.reindex.rewriting import numbered
 from worker.admin.reindex.run import Reindex
 from worker.bus import BusError, TopicPartition
-from worker.generations import Generation, Plan
+from worker.generations.generation import Generation, Signing
+from worker.generations.log import PLAN_KEY, dump
+from worker.generations.plan import Plan
 from worker.settings import ConfigurationError, Settings, load
-from worker.signing import Signing
 
 SETTINGS = load(None, {"app": "a", "index.shards": 3})
 WORDS = load(None, {"app": "a", "index.shards": 3, "similarity.shingle": "word"})

@@ -12,7 +12,9 @@ import pytest
 from tests.worker.index.snapshots.published import FILES, HEADER, publish
 from worker.assembly import Assembly
 from worker.bus.memory import MemoryBus
-from worker.generations import Generation, Part, Plan
+from worker.generations.generation import Generation
+from worker.generations.modes import Part
+from worker.generations.plan import Plan
 from worker.index.snapshots import Repository, ShardSnapshots, Shipper, Verification
 from worker.index.store import BandStore
 from worker.metrics import Metrics
@@ -194,7 +196,9 @@ def test_snapshots_of_a_generation_that_was_left_are_deleted(tmp_path: Path, pla
     assembly = Assembly(settings, base, bus, tmp_path / "state", metrics=Metrics())
     kept = {}
     for generation in (before.current, plan.current):
-        application = assembly._application(Part("index", (generation,)), plan.current)
+        application = assembly._application(
+            Part("index", generation.topology(base), generation=generation)
+        )
         repository = application.repository()
         assert repository is not None
         store = application.directories.open(3)

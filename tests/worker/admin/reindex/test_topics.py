@@ -1,15 +1,19 @@
-"""Which topics get partitions, and where the groups begin those."""
+"""Which topics get partitions, where the groups begin those, and what is deleted in the end."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.cluster import TopicState
-from worker.admin.reindex.changes import begun, widened
-from worker.admin.reindex.widening import grow, starts
+from worker.admin.reindex.topics import delete_left, grow, starts
 from worker.bus import TopicPartition
-from worker.generations import Generation, Plan, parts
+from worker.generations.generation import Generation
+from worker.generations.modes import parts
+from worker.generations.plan import Plan, begun, widened
 from worker.settings import ConfigurationError, Settings, load
 from worker.topology import STAGES
 
@@ -112,10 +116,56 @@ def test_frames_and_stores_keep_their_names(settings: Settings, plan: Plan) -> N
         assert found.inputs("index") == narrow.inputs("index")
 
 
-def test_only_loops_that_read_documents_are_replaced(plan: Plan) -> None:
+def test_only_loops_that_read_documents_are_replaced(settings: Settings, plan: Plan) -> None:
     changed = widened(plan, 2, 5)
     assert changed is not None
-    before, after = (parts(STAGES, one) for one in (plan, changed[0]))
+    before, after = (parts(STAGES, one, settings.topology(2)) for one in (plan, changed[0]))
     assert [one.name for one in before] == [one.name for one in after]
     kept = {one.stage for one, other in zip(before, after, strict=True) if one == other}
     assert kept == {"index"}
+
+
+SETTINGS = load(None, {"app": "a", "index.shards": 1})
+BASE = SETTINGS.topology(2)
+FIRST = Plan.of(SETTINGS)
+ANEW = msgspec.structs.replace(Generation.fingerprinted(SETTINGS), log=1)
+
+
+class Emptied(FakeCluster):
+    """A cluster that notes what is deleted."""
+
+    def __init__(self) -> None:
+        super().__init__(SETTINGS)
+        self.groups: list[str] = []
+
+    def delete_group(self, group: str) -> None:
+        self.groups.append(group)
+
+    def delete(self, topics: Iterable[str]) -> list[str]:
+        return list(topics)
+
+
+def deleted(plan: Plan) -> tuple[list[str], list[str]]:
+    """Return the topics and the groups that go."""
+    cluster = Emptied()
+    topics = list(delete_left(cluster.as_cluster(), plan, BASE))
+    return [name.removeprefix("a.") for name in topics], cluster.groups
+
+
+def test_a_log_stays_as_long_as_a_generation_reads_it() -> None:
+    plain = msgspec.structs.replace(FIRST.current, shards=2)
+    assert deleted(FIRST.building(plain).done()) == (["shards", "matches-0"], ["a.index"])
+    building = FIRST.building(plain).done().building(msgspec.structs.replace(ANEW, log=2))
+    assert deleted(building) == (["shards", "matches-0"], ["a.index"])
+
+
+def test_a_log_goes_with_the_last_generation_that_has_read_it() -> None:
+    topics, groups = deleted(FIRST.building(ANEW).done())
+    assert topics == ["shards", "matches-0", "fingerprints"]
+    assert groups == ["a.index", "a.fingerprint", "a.g1.refingerprint"]
+
+
+def test_a_log_that_was_given_up_goes_at_once() -> None:
+    topics, groups = deleted(FIRST.building(ANEW).aborted())
+    assert topics == ["g1.shards", "g1.matches-0", "g1.fingerprints"]
+    assert groups == ["a.g1.index", "a.g1.refingerprint", "a.g1.fingerprint"]

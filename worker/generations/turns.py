@@ -1,37 +1,48 @@
 """When the shards of a generation answer: from the hand-over to it, to the next one.
 
-A shard that is being built commits `BUILDING` and the offset that it has reached. So all that it
-reads comes before its committed offset, and is replayed without answers. At the hand-over to its
-generation it begins to answer, and commits plain offsets from then on.
+What has not begun, or has ended, says so in the state of its committed offset; see `Offset`. So
+the state changes in the transaction in which the answers or frames begin, or end.
+
+The offsets of a shard are `WAITING` until a worker reads for it, and `BUILDING` while it is read
+and answers nothing. At the hand-over to its generation it begins to answer, and commits plain
+offsets from then on.
 
 *fingerprint* has turns, too, if the next generation has a log of its own. At the end of the
-earlier log it commits `SEALED` and the offset that it has reached, and reads nothing more. In the
-group of the next log the offset is `BUILDING`, until it is told where to begin.
+earlier log it commits the offset that it has reached as `SEALED`, and reads nothing more. In the
+group of the next log the offset is `WAITING`, until it is told where to begin.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from worker.bus import Record, TopicPartition
+from worker.bus import Record, TopicPartition, state_of
 from worker.wire import hand_over
 
-__all__ = ["BUILDING", "SEALED", "Turn", "Turns", "reached"]
+__all__ = ["BUILDING", "NEVER", "SEALED", "WAITING", "Turn", "Turns", "answers_from", "answers_yet"]
 
-BUILDING = 1 << 62
-"""Added to the committed offsets of a shard that has never answered. No log is so long."""
+WAITING: Final = "waiting"
+"""The state of a shard that nobody reads for yet, and of a partition that was not begun."""
+BUILDING: Final = "building"
+"""The state of a shard that has read up to its offset, and has never answered."""
+SEALED: Final = "sealed"
+"""The state of a partition of the documents of which a log gets nothing from its offset on."""
+
+NEVER: Final = sys.maxsize
+"""Where a shard begins to answer that has not met the hand-over to its generation."""
 
 
-SEALED = BUILDING + (1 << 61)
-"""Added to an offset of the documents up to which, and no further, a log has their fingerprints."""
+def answers_yet(committed: int) -> bool:
+    """Return whether a shard with this committed offset has ever answered."""
+    return state_of(committed) not in {WAITING, BUILDING}
 
 
-def reached(committed: int) -> int | None:
-    """Return the offset that a group has reached; None if it has not begun."""
-    if committed >= SEALED:
-        return committed - SEALED
-    return None if committed == BUILDING else committed % BUILDING
+def answers_from(committed: int) -> int:
+    """Return the offset from which on a shard with this committed offset answers."""
+    return committed if answers_yet(committed) else NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,7 @@ class Turns:
             elif generation > self._generation:
                 self._ended.add(seat)
                 break
-            elif generation == self._generation and committed >= BUILDING:
+            elif generation == self._generation and committed == NEVER:
                 begun = record.offset + 1
             else:
                 passed = record.offset + 1

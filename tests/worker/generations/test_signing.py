@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsh import SWITCHES, Parameters
-from worker.generations import Generation
+from worker.generations.generation import Generation, Signing
 from worker.settings import load
-from worker.signing import Signing
 
 
 def parameters() -> st.SearchStrategy[Parameters]:

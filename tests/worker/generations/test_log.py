@@ -8,7 +8,12 @@ from functools import partial
 import msgspec
 import pytest
 
-from worker.admin.reindex.changes import (
+from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
+from worker.bus.memory import MemoryBus, Step
+from worker.generations.generation import Generation
+from worker.generations.log import FollowedPlan, change_plan, dump, load
+from worker.generations.plan import (
+    Plan,
     aborted,
     begun,
     closed,
@@ -16,10 +21,6 @@ from worker.admin.reindex.changes import (
     done,
     handed_over,
 )
-from worker.admin.reindex.plan_log import FollowedPlan, change_plan, dump, load
-from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
-from worker.bus.memory import MemoryBus, Step
-from worker.generations import Generation, Plan
 from worker.settings import load as settings_of
 from worker.wire import hand_over
 
@@ -132,7 +133,7 @@ def test_a_transaction_in_doubt_is_looked_up(
     bus: MemoryBus, monkeypatch: pytest.MonkeyPatch, error: type[Exception], at: Step
 ) -> None:
     change(bus, partial(begun, following=NEXT))
-    monkeypatch.setattr("worker.admin.reindex.plan_log._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("worker.generations.log._PAUSE_SECONDS", 0.0)
     failed: list[str] = []
 
     def fail(step: Step, group: str, instance: str) -> None:
@@ -160,8 +161,8 @@ def test_what_was_written_can_be_read_when_the_change_is_made(
         shown.append(None if len(shown) < 3 else recorded(bus))
         return shown[-1]
 
-    monkeypatch.setattr("worker.admin.reindex.plan_log._recorded", late)
-    monkeypatch.setattr("worker.admin.reindex.plan_log._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("worker.generations.log._recorded", late)
+    monkeypatch.setattr("worker.generations.log._LOOK_SECONDS", 0.0)
     change(bus, partial(begun, following=NEXT))
     assert shown == [None, None, None, FIRST.building(NEXT)]
 

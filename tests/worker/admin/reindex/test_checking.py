@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from worker.admin.reindex.fingerprints import check_bands, check_sizes
-from worker.generations import Generation, Plan
+from worker.admin.reindex.checking import check_bands, check_sizes
+from worker.generations.generation import Generation
+from worker.generations.plan import Plan
 from worker.settings import ConfigurationError, load
 
 SETTINGS = load(None, {"similarity.containment": 0.9})

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 import msgspec
 
-from worker.admin.compacted import PARTITION, records
 from worker.bus import (
     Aborted,
     Bus,
@@ -22,7 +21,8 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
-from worker.generations import Plan
+from worker.bus.compacted import PARTITION, records
+from worker.generations.plan import Plan
 
 __all__ = ["PLAN_KEY", "FollowedPlan", "change_plan", "dump", "load"]
 

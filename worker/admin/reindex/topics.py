@@ -1,4 +1,4 @@
-"""Has the workers of an application read partitions that were added to its documents.
+"""The topics of generations: partitions that are added, and what is deleted once nobody runs one.
 
 The stages meet by partition number, so the answers need as many partitions as the documents. What
 is in a partition before the workers read it waits.
@@ -6,16 +6,16 @@ is in a partition before the workers read it waits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from worker.admin.cluster import Cluster
 from worker.bus.kafka.groups import Offsets
-from worker.generations import Plan
+from worker.generations.plan import Plan
 from worker.settings import ConfigurationError
 from worker.topology import Topology
 
-__all__ = ["Grown", "grow", "starts"]
+__all__ = ["Grown", "delete_left", "grow", "starts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +79,32 @@ def starts(cluster: Cluster, topology: Topology, partitions: int) -> dict[str, O
     }
     documents = {place: low for place, low in first.items() if place.topic == topology.documents}
     return {topology.group("fingerprint"): documents, topology.group("route"): first}
+
+
+def delete_left(cluster: Cluster, plan: Plan, base: Topology) -> Iterator[str]:
+    """Delete the topics and groups that no generation reads any more; yield the topics' names.
+
+    ``base`` is the topology of generation 0.
+
+    Raises:
+        BusError: the cluster refuses, for example because a worker still is in a group.
+    """
+    for generation in plan.left:
+        topology = generation.topology(base)
+        cluster.delete_group(topology.group("index"))
+        answers = [topology.matches(shard) for shard in range(generation.shards)]
+        yield from cluster.delete([topology.seats, *answers])
+    for log, topology in _unread(plan, base).items():
+        if log:
+            cluster.delete_group(topology.group("refingerprint"))
+        cluster.delete_group(topology.group("fingerprint"))
+        yield from cluster.delete([topology.fingerprints])
+    if plan.current.log and plan.following is None:
+        cluster.delete_group(plan.current.topology(base).group("refingerprint"))
+
+
+def _unread(plan: Plan, base: Topology) -> dict[int, Topology]:
+    """Return the logs of fingerprints that no generation reads any more."""
+    read = {one.log for one in plan.generations()}
+    left = {one.log: one.topology(base) for one in plan.left}
+    return {log: topology for log, topology in left.items() if log not in read}

@@ -7,12 +7,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker.generations import Generation, Part, Plan, parts
+from worker.generations.generation import Generation
+from worker.generations.modes import (
+    Beginning,
+    BeingBuilt,
+    InUse,
+    Part,
+    Rewriting,
+    Sealing,
+    Waiting,
+    parts,
+)
+from worker.generations.plan import Plan
 from worker.settings import load
 from worker.topology import STAGES
 
 SETTINGS = load(None, {"app": "a", "index.shards": 2})
 FIRST = Generation.of(SETTINGS)
+BASE = SETTINGS.topology(3)
 SECOND = msgspec.structs.replace(FIRST, number=1, shards=5, threshold=0.9, window="30d")
 
 
@@ -43,13 +55,23 @@ def test_a_reindex_goes_from_one_generation_to_the_next() -> None:
 
 def test_a_worker_runs_the_index_of_both_and_routes_from_both() -> None:
     plan = Plan.of(SETTINGS).building(SECOND)
-    assert parts(STAGES, plan) == [
-        Part("fingerprint"),
-        Part("index", (FIRST,)),
-        Part("index", (SECOND,)),
-        Part("route", (FIRST, SECOND)),
+    later = SECOND.topology(BASE)
+    found = parts(STAGES, plan, BASE)
+    assert found == [
+        Part("fingerprint", BASE),
+        Part("index", BASE, InUse(), FIRST),
+        Part("index", later, BeingBuilt(), SECOND),
+        Part("route", BASE, InUse(later), FIRST),
     ]
-    assert [part.name for part in parts(["index"], plan)] == ["index", "index-g1"]
+    assert [part.name for part in found] == ["fingerprint", "index", "index-g1", "route"]
+    assert [part.ahead for part in found] == [False, False, True, False]
+
+
+def test_an_index_that_was_built_is_then_in_use() -> None:
+    plan = Plan.of(SETTINGS).building(SECOND)
+    (_, built), (used,) = (parts(["index"], one, BASE) for one in (plan, plan.done()))
+    assert used == built._replace(mode=InUse())
+    assert used.name == built.name == "index-g1"
 
 
 @pytest.mark.parametrize(("generation", "name"), [(FIRST, ""), (SECOND, "g1")])
@@ -83,7 +105,6 @@ WORDS = load(
 ANEW = msgspec.structs.replace(
     Generation.fingerprinted(WORDS), number=1, log=1, numbered_from=1 << 31
 )
-BASE = SETTINGS.topology(3)
 
 
 def test_a_generation_with_a_log_of_its_own_has_other_names_and_another_layout() -> None:
@@ -122,23 +143,27 @@ def test_a_log_takes_over_from_another_step_by_step() -> None:
     plan = Plan.of(SETTINGS).building(ANEW)
     following = plan.following
     assert following is not None
-    signer = (following.signer(),)
+    later = following.signer().topology(BASE)
 
     def signing(plan: Plan) -> list[Part]:
-        return parts(["fingerprint"], plan)
+        return parts(["fingerprint"], plan, BASE)
 
-    rewriting = Part("refingerprint", (FIRST, following))
-    assert signing(plan) == [Part("fingerprint"), rewriting, Part("fingerprint", signer)]
+    rewriting = Part("refingerprint", later, Rewriting(BASE))
+    waiting = Part("fingerprint", later, Waiting())
+    assert signing(plan) == [Part("fingerprint", BASE), rewriting, waiting]
+    assert [part.holds for part in signing(plan)] == [False, False, True]
     names = ["fingerprint", "refingerprint-g1", "fingerprint-g1"]
     assert [part.name for part in signing(plan)] == names
     closing = msgspec.structs.replace(plan, closing=True)
-    assert signing(closing)[0] == Part("fingerprint", sealed=True)
+    assert signing(closing)[0] == Part("fingerprint", BASE, Sealing())
+    assert signing(closing)[0].holds
     begun = msgspec.structs.replace(closing, handed_over=True, starts=(4, 5))
-    assert signing(begun)[2] == Part("fingerprint", signer, starts=(4, 5))
-    assert [part.ahead(plan.current) for part in signing(begun)] == [False, True, True]
+    assert signing(begun)[2] == Part("fingerprint", later, Beginning((4, 5)))
+    assert [part.holds for part in signing(begun)] == [True, False, False]
+    assert [part.ahead for part in signing(begun)] == [False, True, True]
     done = begun.done()
-    assert signing(done) == [Part("fingerprint", signer)]
-    assert not signing(done)[0].ahead(done.current)
+    assert signing(done) == [Part("fingerprint", later)]
+    assert not signing(done)[0].ahead
     plain = done.building(msgspec.structs.replace(following, shards=5))
     assert plain.following is not None
     assert (plain.following.number, plain.following.log, plain.rewriting) == (2, 1, False)
