@@ -3,9 +3,8 @@
 Precedence: command line, environment (``NEARDUP_SECTION__NAME``), TOML files, defaults.
 """
 
-from worker.settings.advice import PUBLIC_SEED, advice
 from worker.settings.errors import ConfigurationError
-from worker.settings.loading import load
+from worker.settings.loading import PUBLIC_SEED, advice, load
 from worker.settings.mask import MASK, without_credentials
 from worker.settings.memory import MemoryShares
 from worker.settings.model import ENV_PREFIX, Settings

@@ -9,7 +9,7 @@ from worker.admin.reindex import rewriting
 from worker.admin.reindex.fingerprints import check_bands, check_sizes
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, Settings
-from worker.settings.duration import duration_ms
+from worker.settings.units import duration_ms
 from worker.topology import Topology
 
 __all__ = ["Checks"]
