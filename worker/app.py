@@ -28,7 +28,7 @@ from worker.index.snapshots import Repository, Shipper, Verification, read_key
 from worker.index.standby import Standby
 from worker.index.store import BandStore, StoreOptions
 from worker.loop import Loop
-from worker.loop.options import LoopEvents, LoopOptions
+from worker.loop.options import LoopOptions
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
@@ -107,7 +107,7 @@ class Application:
         self._starts = starts
         self._aside = aside
         self._fetches = fetches
-        self.metrics = metrics or Metrics()
+        self.metrics = metrics or Metrics(settings.app)
         self._bus = bus
         self._background = background
         self._watch = watch
@@ -215,25 +215,23 @@ class Application:
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=self._events(stage),
+            metrics=self._own_metrics,
             probe=self._probe(stage),
             clock=self._clock,
         )
 
-    def _events(self, stage: str) -> LoopEvents:
-        """Return what is told of a loop; what has no part in the pipeline counts as none of it."""
-        ahead = {"index": self.metrics.building, "refingerprint": self.metrics.rewriting}
-        if self.building and stage in ahead:
-            return ahead[stage]
-        return LoopEvents() if self.building or self._sealed else self.metrics.loop(stage)
+    @property
+    def _own_metrics(self) -> Metrics:
+        """Return what loops count in; those that have no part in the pipeline count apart."""
+        apart = self.building or self._sealed
+        return Metrics(self.settings.app) if apart else self.metrics
 
     def promote(self, loop: Loop) -> None:
         """Have the index that was built count as the one in use."""
         self.building = False
-        self.metrics.building.lagging({})
         if isinstance(loop.stage, Index):
-            loop.stage.events = self.metrics.index
-        loop.report_to(self.metrics.loop(loop.stage.name))
+            loop.stage.metrics = self.metrics
+        loop.count_in(self.metrics)
 
     def _inputs(self, stage: str) -> dict[str, int]:
         """Return the partition counts of what a stage reads, in both generations."""
@@ -286,7 +284,7 @@ class Application:
                 for number, start in enumerate(self._starts)
             },
             aside=self._aside,
-            events=self.metrics.verdicts,
+            metrics=self.metrics,
         )
 
     def _refingerprint(self) -> Refingerprint:
@@ -303,7 +301,7 @@ class Application:
             buffer_bytes=self.shares.batch,
             deaths=self._deaths(self._anew) if self._anew else None,
             aside=self._aside,
-            events=self.metrics.rewriting,
+            metrics=self.metrics,
         )
 
     def _payloads(self, group: str, topics: list[str]) -> Callable[[], LogReader]:
@@ -391,7 +389,7 @@ class Application:
             erasure_seconds=self.settings.index.erasure_seconds,
             trim=trim if snapshots.trim_log else None,
             background=self._background,
-            events=self.metrics.snapshots,
+            metrics=self.metrics,
             probe=probe,
             clock=self._clock,
         )
@@ -414,7 +412,7 @@ class Application:
             topology,
             judge=judge,
             shards=shards,
-            events=None if self.building else self.metrics.index,
+            metrics=self._own_metrics,
         )
 
     def judge(self) -> Judge:
@@ -490,6 +488,6 @@ class Application:
             },
             buffer_bytes=self.shares.lanes,
             aside=self._aside,
-            events=self.metrics.verdicts,
+            metrics=self.metrics,
             clock=self._clock,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tests.support.filling import fill
@@ -11,6 +12,7 @@ from worker.app import Application
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
 from worker.index.memory import StoreMemory
+from worker.metrics import table
 from worker.offline.embedded import create_topics
 from worker.settings import load
 
@@ -55,8 +57,33 @@ def test_documents_that_are_fingerprinted_anew_are_counted(tmp_path: Path) -> No
     for _ in range(4):
         loop.step(0.0)
 
-    def count(outcome: str) -> float | None:
-        name = "neardup_rewriting_documents_total"
-        return anew.metrics.registry.get_sample_value(name, {"outcome": outcome})
-
+    count = partial(anew.metrics.value, table.REWRITING_DOCUMENTS)
     assert (count("signed"), count("gone")) == (2, 1)
+
+
+def test_an_index_that_is_built_counts_once_it_is_in_use(tmp_path: Path) -> None:
+    settings = load()
+    topology, bus = settings.topology(1), MemoryBus()
+    create_topics(bus, topology)
+    signing = Application(settings, topology, bus, tmp_path).loop("fingerprint", "one")
+    building = Application(settings, topology, bus, tmp_path, building=True)
+    loop, metrics = building.loop("index", "one"), building.metrics
+
+    def judge(ident: str) -> None:
+        value = json.dumps({"id": ident, "text": f"text {ident}"}).encode()
+        bus.append(Outgoing(topology.documents, 0, None, value))
+        for _ in range(4):
+            signing.step(0.0)
+            loop.step(0.0)
+
+    judge("first")
+    assert loop.owned
+    assert metrics.value(table.INDEX_DOCUMENTS, "live") == 0
+    assert metrics.value(table.RECORDS, "index") == 0
+    building.promote(loop)
+    assert metrics.value(table.ASSIGNED_PARTITIONS, "index") == len(loop.owned)
+    judge("second")
+    assert metrics.value(table.INDEX_DOCUMENTS, "live") == len(loop.owned)
+    assert (metrics.value(table.RECORDS, "index") or 0) > 0
+    loop.close()
+    signing.close()

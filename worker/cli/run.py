@@ -60,12 +60,12 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
         stack.enter_context(locked(state_dir))
         instance = fields.instance = instance_name(settings, state_dir)
         bus = KafkaBus(options, Queues())
-        stopping, metrics = threading.Event(), Metrics()
+        stopping, metrics = threading.Event(), Metrics(settings.app)
         stack.enter_context(stopping_on_signals(stopping.set))
         service: Service | None = None
         if worker.http:
             pages = Pages(
-                metrics.registry,
+                metrics,
                 lambda: starting(settings) if service is None else service.health(),
             )
             port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))

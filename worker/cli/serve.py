@@ -55,7 +55,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
     with ExitStack() as stack:
         stack.enter_context(locked(worker.state_dir))
         bus = KafkaBus(options, Queues())
-        stopping, metrics = threading.Event(), Metrics()
+        stopping, metrics = threading.Event(), Metrics(settings.app)
         stack.enter_context(stopping_on_signals(stopping.set))
         service = stack.enter_context(QueryService(settings, metrics, stopping))
         host, port = worker.http_host, worker.http_port

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, groupby
@@ -22,6 +21,7 @@ from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
+from worker.metrics import Metrics, Tally, table
 from worker.stages.base import Burst, StageError, StatelessStage, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
@@ -32,7 +32,7 @@ from worker.topology import Topology
 from worker.wire import FRAME_BYTES, SetAside, beyond, encode
 from worker.wire.headers import reduced_rejection, rejection
 
-__all__ = ["Fingerprint", "FingerprintEvents"]
+__all__ = ["Fingerprint"]
 
 _log = logging.getLogger(__name__)
 
@@ -91,16 +91,6 @@ class _Part:
         )
 
 
-class FingerprintEvents:
-    """Callbacks for what *fingerprint* has done. By default they do nothing."""
-
-    def rejected(self, code: str, count: int) -> None:
-        """Handle ``count`` rejected documents; ``code`` is the reason's code."""
-
-    def unusable(self, count: int) -> None:
-        """Handle ``count`` tombstones that forget no document."""
-
-
 class Fingerprint(StatelessStage):
     """The stateless, CPU-heavy stage.
 
@@ -126,7 +116,7 @@ class Fingerprint(StatelessStage):
         sealed: bool = False,
         starts: Mapping[TopicPartition, int] | None = None,
         aside: Sequence[SetAside] = (),
-        events: FingerprintEvents | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Take where to read and write, how to read a document, and how to sign its text.
 
@@ -152,7 +142,8 @@ class Fingerprint(StatelessStage):
         self._watch = watch or FieldWatch(reader, ())
         self._texts = texts
         self._deaths = deaths or Deaths(topology.documents, "", None)
-        self._events = events or FingerprintEvents()
+        self._metrics = metrics or Metrics()
+        self._tally = Tally()
         self._sealed = sealed
         self._starts = starts or {}
         self._aside = aside
@@ -164,8 +155,6 @@ class Fingerprint(StatelessStage):
         self._first = FirstCases(_log, silent=silent)
         self._textless = 0
         """How many records of the burst are no documents: tombstones and deletes."""
-        self._unusable = 0
-        self._reasons: Counter[str] = Counter()
         self._ends: dict[TopicPartition, int] = {}
 
     def adopt(
@@ -181,8 +170,7 @@ class Fingerprint(StatelessStage):
         self._turned = {}
         self._next = offsets = self._in_turn(offsets)
         self._ends = {}
-        self._unusable = 0
-        self._reasons = Counter()
+        self._tally.clear()
         self._deaths.passed(offsets)
         self._skipping, self._skips, self._skipped = {}, {}, {}
         self.pending = False
@@ -219,8 +207,7 @@ class Fingerprint(StatelessStage):
     ) -> Burst | None:
         """Parse and fingerprint a batch; see `Stage`."""
         self._textless = 0
-        self._unusable = 0
-        self._reasons = Counter()
+        self._tally.clear()
         outgoing, self._ends = self._set_aside()
         if not records:
             # Before anything else is committed: only then does the group say where it stands.
@@ -267,7 +254,7 @@ class Fingerprint(StatelessStage):
             for offset in range(first, until):
                 unread_one = Record(place.topic, place.partition, offset, -1, None, None)
                 outgoing.append(self._reject(unread_one, _UNREAD))
-            self._reasons["unreadable"] += until - first
+            self._count_rejected("unreadable", until - first)
             outgoing += self._covered(place, until, list(range(first, until)))
             if until == end:
                 del self._skipping[place]
@@ -299,7 +286,7 @@ class Fingerprint(StatelessStage):
             "%s[%d]@%d (%d bytes) is rejected as poison: %s",
             record.topic, record.partition, record.offset, size, _POISON,
         )  # fmt: skip
-        self._reasons["poison"] += 1
+        self._count_rejected("poison")
         partition = TopicPartition(record.topic, record.partition)
         return [
             self._reject(record, f"poison: {_POISON}"),
@@ -323,7 +310,7 @@ class Fingerprint(StatelessStage):
             blank = signed.blank[rows]
             for at in np.flatnonzero(blank).tolist():
                 record = part.records[at]
-                self._reasons["empty-text"] += 1
+                self._count_rejected("empty-text")
                 reason = "empty-text: nothing is left of the text once it is normalised"
                 outgoing.append(self._reject(record, reason))
                 part.aside.offsets.append(record.offset)
@@ -390,7 +377,7 @@ class Fingerprint(StatelessStage):
         except Unreadable as error:
             said = f"a tombstone forgets no document: {error}. It is passed on"
             self._first.tell("tombstone", record, said)
-            self._unusable += 1
+            self._tally.add(table.TOMBSTONES_UNUSABLE)
             return None
 
     def _deleted(self, record: Record, deletion: Deleted) -> bytes:
@@ -405,13 +392,17 @@ class Fingerprint(StatelessStage):
         """Count a document that can't be read; log the first for each reason."""
         value = record.value or b""
         said = f"rejected: {error}"
-        self._reasons[error.code] += 1
+        self._count_rejected(error.code)
         if error.code == NULL_TEXT:
             said += "; for the deletes of a change feed see documents.deletes"
             self._textless += 1
             self._look(record, value)
         self._guard.rejected(error, value)
         self._first.tell(error.code, record, said)
+
+    def _count_rejected(self, code: str, count: int = 1) -> None:
+        self._tally.add(table.DOCUMENTS, count, "rejected")
+        self._tally.add(table.REJECTED, count, code)
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Cover ranges without documents by empty frames, so that frames still tile."""
@@ -466,11 +457,7 @@ class Fingerprint(StatelessStage):
         self._turned = {}
         self._skips |= self._skipped
         self._skipped = {}
-        for code, count in self._reasons.items():
-            self._events.rejected(code, count)
-        self._events.unusable(self._unusable)
-        self._unusable = 0
-        self._reasons = Counter()
+        self._tally.commit(self._metrics)
         self._ends = {}
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
