@@ -16,7 +16,8 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from worker.cli.screen import print_json
-from worker.settings import ENV_PREFIX, MemoryShares, Settings, redacted
+from worker.settings import MemoryShares, Settings, redacted
+from worker.settings.environment import env_name, fields
 from worker.visible import visible
 
 __all__ = ["Setting", "reference", "settings", "show", "to_toml"]
@@ -39,27 +40,18 @@ class Setting:
     @property
     def environment(self) -> str:
         """Return the name of its environment variable."""
-        return ENV_PREFIX + self.name.replace(".", "__").upper()
+        return env_name(self.name)
 
 
 def settings() -> Iterator[Setting]:
     """Yield all settings, in the order of the sections."""
-    for name, field in _fields(Settings):
+    for name, field in fields():
         yield Setting(
             name,
             _takes(field),
             _toml(_plain(field.default)) if field.default is not None else "",
             field.description or "",
         )
-
-
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from _fields(kind, f"{prefix}{name}.")
-        else:
-            yield prefix + name, field
 
 
 def _takes(field: FieldInfo) -> str:

@@ -7,12 +7,11 @@ from worker.settings.errors import ConfigurationError
 from worker.settings.loading import PUBLIC_SEED, advice, load
 from worker.settings.mask import MASK, without_credentials
 from worker.settings.memory import MemoryShares
-from worker.settings.model import ENV_PREFIX, Settings
+from worker.settings.model import Settings
 from worker.settings.redaction import redacted
 from worker.settings.sections import MOST_BANDS
 
 __all__ = [
-    "ENV_PREFIX",
     "MASK",
     "MOST_BANDS",
     "PUBLIC_SEED",

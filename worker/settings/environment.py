@@ -15,11 +15,20 @@ from ipaddress import ip_address
 from typing import TypeGuard, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import ENV_PREFIX, Settings
 
-__all__ = ["check_environment", "env_name", "hint", "names", "not_json", "service_links"]
+__all__ = [
+    "check_environment",
+    "env_name",
+    "fields",
+    "hint",
+    "names",
+    "not_json",
+    "service_links",
+]
 
 _OTHERS = ("NEARDUP_TEST_", "NEARDUP_BENCH_", "NEARDUP_ACCURACY_", "NEARDUP_REQUIRE_")
 _CONFIG = "NEARDUP_CONFIG"
@@ -95,7 +104,7 @@ def _is_address(value: str) -> bool:
 
 def names() -> Iterator[str]:
     """Yield the dotted names of all settings; a table such as ``kafka.common`` is one."""
-    for name, _ in _kinds(Settings):
+    for name, _ in fields():
         yield name
 
 
@@ -104,8 +113,8 @@ def tables() -> Iterator[str]:
     for section, field in Settings.model_fields.items():
         if _is_section(field.annotation):
             yield section
-    for name, kind in _kinds(Settings):
-        if get_origin(kind) is dict:
+    for name, setting in fields():
+        if get_origin(setting.annotation) is dict:
             yield name
 
 
@@ -120,12 +129,13 @@ def hint(wrong: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _kinds(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, object]]:
+def fields(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the dotted names of all settings and what defines them, section by section."""
     for name, field in model.model_fields.items():
         if _is_section(field.annotation):
-            yield from _kinds(field.annotation, f"{prefix}{name}.")
+            yield from fields(field.annotation, f"{prefix}{name}.")
         else:
-            yield prefix + name, field.annotation
+            yield prefix + name, field
 
 
 def _is_section(kind: object) -> TypeGuard[type[BaseModel]]:
