@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from time import time
 
 from worker.admin import Cluster, topic_problems
 from worker.admin.reindex.in_use import planned
@@ -60,7 +61,8 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
         stack.enter_context(locked(state_dir))
         instance = fields.instance = instance_name(settings, state_dir)
         bus = KafkaBus(options, Queues())
-        stopping, metrics = threading.Event(), Metrics(settings.app)
+        stopping = threading.Event()
+        metrics = Metrics(settings.app, time, threading.Lock())
         stack.enter_context(stopping_on_signals(stopping.set))
         service: Service | None = None
         if worker.http:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import product
-from threading import Lock
-from time import time
 from typing import TypeVar
 
 from worker import __version__
@@ -29,7 +28,7 @@ class _Observed:
 
 
 class Metrics:
-    """The values of all metrics of the table. Thread-safe.
+    """The values of all metrics of the table.
 
     A metric is exported from the start if it has no labels, or labels with known values.
 
@@ -38,11 +37,16 @@ class Metrics:
         clock: returns seconds since the epoch.
     """
 
-    def __init__(self, app: str = "neardup", clock: Callable[[], float] = time) -> None:
-        """Start at zero."""
+    def __init__(
+        self,
+        app: str = "neardup",
+        clock: Callable[[], float] = lambda: 0.0,
+        lock: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """Start at zero. Where several threads count, ``lock`` keeps them apart."""
         self.app = app
         self.clock = clock
-        self._lock = Lock()
+        self._lock = lock or nullcontext()
         self._numbers: dict[Metric, dict[Labels, float]] = {}
         self._observed: dict[Histogram, dict[Labels, _Observed]] = {}
         for metric in table.TABLE:

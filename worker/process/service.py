@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 from worker.admin import Problem
 from worker.admin.reindex.plan_log import FollowedPlan
@@ -76,7 +76,7 @@ class Service:
         self._state_dir = state_dir
         self._followed = followed
         self._plan = (followed and followed.plan) or Plan.of(settings)
-        self.metrics = metrics or Metrics(settings.app)
+        self.metrics = metrics or Metrics(settings.app, time, threading.Lock())
         self._assembly = Assembly(
             settings,
             topology,

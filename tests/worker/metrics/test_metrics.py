@@ -60,7 +60,7 @@ def test_a_tally_counts_what_is_committed() -> None:
 
 
 def test_no_count_of_any_thread_is_lost() -> None:
-    metrics = Metrics()
+    metrics = Metrics(lock=threading.Lock())
 
     def count() -> None:
         for _ in range(2_000):
