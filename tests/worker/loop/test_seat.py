@@ -88,10 +88,10 @@ def test_a_seat_that_is_lost_and_comes_back() -> None:
     bus.silence("g")
     assert one.seat() == (False, 0)
     assert one.seat() == (False, 0)
-    assert one.sample("rebalances_total") == 1
+    assert one.metrics.value(table.REBALANCES, "copier") == 1
     bus.answer("g")
     assert one.seat() == (True, 1)
-    assert one.sample("rebalances_total") == 2
+    assert one.metrics.value(table.REBALANCES, "copier") == 2
     bus.append(Outgoing("in", 0, None, b"a"))
     one.loop.step(0)
     assert [record.value for record in bus.read("out", 0, 0, 10)] == [b"a"]
