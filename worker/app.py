@@ -38,7 +38,7 @@ from worker.index.snapshots import Repository, Shipper, Verification, read_key
 from worker.index.standby import Standby
 from worker.index.store import BandStore, StoreOptions
 from worker.loop import Loop
-from worker.loop.options import LoopEvents, LoopOptions
+from worker.loop.options import LoopOptions
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
@@ -189,9 +189,8 @@ class Application:
         An index that was built is the one that is then in use: it only counts as that.
         """
         if isinstance(loop.stage, Index):
-            self.metrics.building.lagging({})
-            loop.stage.events = self.metrics.index
-            loop.report_to(self.metrics.loop(loop.stage.name))
+            loop.stage.metrics = self.metrics
+            loop.count_in(self.metrics)
             return loop
         built = self.stage(loop.stage.name)
         inputs = self._inputs(built.name)
@@ -226,22 +225,16 @@ class Application:
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=self._events(stage),
+            metrics=self._own_metrics,
             probe=self.environment.probe(stage),
             clock=self._clock,
         )
 
-    def _events(self, stage: str) -> LoopEvents:
-        """Return what is told of a loop; what has no part in the pipeline counts as none of it."""
-        match self._mode:
-            case BeingBuilt():
-                return self.metrics.building
-            case Rewriting():
-                return self.metrics.rewriting
-            case Sealing() | Waiting():
-                return LoopEvents()
-            case _:
-                return self.metrics.loop(stage)
+    @property
+    def _own_metrics(self) -> Metrics:
+        """Return what loops count in; those that have no part in the pipeline count apart."""
+        apart = isinstance(self._mode, BeingBuilt | Rewriting | Sealing | Waiting)
+        return Metrics(self.settings.app) if apart else self.metrics
 
     def _inputs(self, stage: str) -> dict[str, int]:
         """Return the partition counts of what a stage reads, in both generations."""
@@ -300,7 +293,7 @@ class Application:
                 for number, start in enumerate(starts)
             },
             aside=self._aside,
-            events=self.metrics.verdicts,
+            metrics=self.metrics,
         )
 
     def _refingerprint(self) -> Refingerprint:
@@ -317,7 +310,7 @@ class Application:
             buffer_bytes=self.shares.batch,
             deaths=self._deaths(self._anew) if self._anew else None,
             aside=self._aside,
-            events=self.metrics.rewriting,
+            metrics=self.metrics,
         )
 
     def _payloads(self, group: str, topics: list[str]) -> Callable[[], LogReader]:
@@ -405,7 +398,7 @@ class Application:
             erasure_seconds=self.settings.index.erasure_seconds,
             trim=trim if snapshots.trim_log else None,
             background=self.environment.background,
-            events=self.metrics.snapshots,
+            metrics=self.metrics,
             probe=probe,
             clock=self._clock,
         )
@@ -428,7 +421,7 @@ class Application:
             topology,
             judge=judge,
             shards=shards,
-            events=None if isinstance(self._mode, BeingBuilt) else self.metrics.index,
+            metrics=self._own_metrics,
         )
 
     def judge(self) -> Judge:
@@ -481,7 +474,7 @@ class Application:
             },
             buffer_bytes=self.shares.lanes,
             aside=self._aside,
-            events=self.metrics.verdicts,
+            metrics=self.metrics,
             clock=self._clock,
         )
 

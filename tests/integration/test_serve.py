@@ -63,7 +63,8 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
         wait_until(partial(caught_up, server, application, paths["d150"]), WAIT_SECONDS, "it")
         said = server.ask(paths["d150"])
         assert said["behind"] == 0
-        assert 'neardup_queued_messages{part="fetched"}' in server.metrics()
+        app = application.settings.app
+        assert f'neardup_queued_messages{{app="{app}",part="fetched"}}' in server.metrics()
         assert said["answers"][0]["matches"][0]["similarity"] == 1.0
         server.signal(signal.SIGTERM)
         assert server.wait(WAIT_SECONDS) == 0

@@ -29,7 +29,7 @@ SECONDS: Final = 120.0
 ROUNDS: Final = scaled(1, 8)
 BURSTS: Final = 60
 
-_LAG = re.compile(r'^neardup_standby_lag_records\{shard="(\d+)"\} (\S+)$', re.MULTILINE)
+_LAG = re.compile(r'^neardup_standby_lag_records\{app="[^"]+",shard="(\d+)"\} (\S+)$', re.MULTILINE)
 
 
 def log_end(application: ApplicationUnderTest) -> int:

@@ -15,13 +15,8 @@ from worker.bus.memory import MemoryBus
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.loop import Loop, LoopOptions
-from worker.stages import (
-    Fingerprint,
-    Refingerprint,
-    RefingerprintCounts,
-    RefingerprintEvents,
-    RejectLimit,
-)
+from worker.metrics import Metrics, table
+from worker.stages import Fingerprint, Refingerprint, RejectLimit
 from worker.topology import Topology
 from worker.wire import FingerprintFrame, HandOver, Layout, decode, hand_over
 
@@ -50,19 +45,6 @@ class Replaced(NamedTuple):
     record: Record
     earlier: FingerprintFrame
     frames: list[FingerprintFrame]
-
-
-class Counts(RefingerprintEvents):
-    """Adds up what was committed."""
-
-    def __init__(self) -> None:
-        self.documents = 0
-        self.left_out: dict[str, int] = {}
-
-    def refingerprinted(self, counts: RefingerprintCounts) -> None:
-        self.documents += counts.documents
-        for why, count in counts.left_out.items():
-            self.left_out[why] = self.left_out.get(why, 0) + count
 
 
 class TwoLogs:
@@ -113,7 +95,7 @@ class TwoLogs:
         self.notes = KeptNotes()
         self._format = JsonFormat(limits or DocumentOptions())
         self.sent: list[Record] = []
-        self.counts = Counts()
+        self.metrics = Metrics()
         self._fingerprint = self._seat(self._first(), "app.fingerprint", self.source.documents)
         self.refingerprint = self.restart()
 
@@ -148,12 +130,17 @@ class TwoLogs:
             frame_bytes=self._frame_bytes[1],
             buffer_bytes=self._buffer_bytes,
             deaths=self.notes.life(),
-            events=self.counts,
+            metrics=self.metrics,
         )
         self.refingerprint = self._seat(
             self.stage, "app.g1.refingerprint", self.source.fingerprints
         )
         return self.refingerprint
+
+    def counts(self) -> dict[str, float]:
+        """Return how many documents were committed, by what came of them."""
+        found = self.metrics.numbers(table.REWRITING_DOCUMENTS)
+        return {outcome: count for (outcome,), count in found.items() if count}
 
     def send(self, partition: int, value: bytes | None, **more: object) -> None:
         """Write a document or a tombstone."""

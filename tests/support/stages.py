@@ -19,9 +19,9 @@ from worker.index.directory import ShardDirectories
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.store import BandStore
-from worker.stages import Deaths, Fingerprint, FingerprintEvents, Index, RejectLimit, Route
+from worker.metrics import Metrics
+from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route
 from worker.stages.judge import Judge
-from worker.stages.route import RouteEvents
 from worker.topology import Topology
 from worker.wire import Layout, SetAside
 
@@ -82,7 +82,7 @@ def fingerprint(
     sealed: bool = False,
     starts: Mapping[TopicPartition, int] | None = None,
     aside: Sequence[SetAside] = (),
-    events: FingerprintEvents | None = None,
+    metrics: Metrics | None = None,
     options: DocumentOptions | None = None,
     silent: bool = False,
 ) -> Fingerprint:
@@ -100,7 +100,7 @@ def fingerprint(
         sealed=sealed,
         starts=starts,
         aside=aside,
-        events=events,
+        metrics=metrics,
         silent=silent,
     )
 
@@ -130,7 +130,7 @@ def route(
     buffer_bytes: int = 1 << 20,
     clock: Callable[[], float] = monotonic,
     aside: Sequence[SetAside] = (),
-    events: RouteEvents | None = None,
+    metrics: Metrics | None = None,
 ) -> Route:
     return Route(
         topology(shards),
@@ -139,7 +139,7 @@ def route(
         buffer_bytes=buffer_bytes,
         clock=clock,
         aside=aside,
-        events=events,
+        metrics=metrics,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from worker.admin.rule import Rule, Severity
-from worker.settings.duration import duration_text
+from worker.settings.units import duration_text
 
 __all__ = ["DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Beyond", "Retention", "table"]
 

@@ -16,68 +16,11 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from worker.cli.screen import print_json
-from worker.settings import ENV_PREFIX, MemoryShares, Settings, redacted
+from worker.settings import MemoryShares, Settings, redacted
+from worker.settings.environment import env_name, fields
 from worker.visible import visible
 
 __all__ = ["Setting", "reference", "settings", "show", "to_toml"]
-
-_MEANING = {
-    "kafka.session_timeout_ms": "time until others take over a dead worker's partitions (classic)",
-    "documents.format": "json: an object with the fields below; text: the value is the text",
-    "documents.id_field": "field with the id; without it, the id follows from the record's key",
-    "documents.text_fields": "fields with the text, joined; a comma-separated list. In all fields,"
-    " a.b is the field of that name, or else b in the object a; a[] is every element of a list,"
-    " a[0] the first",
-    "similarity.threshold": "documents at or above this Jaccard similarity of shingles match",
-    "similarity.shingle": "compare runs of characters, or of words",
-    "similarity.shingle_size": "characters or words in a shingle",
-    "similarity.nfkc": "unify compatibility characters (Unicode NFKC); default: true, or by the"
-    " preset",
-    "similarity.casefold": "ignore case; default: true, or by the preset",
-    "similarity.collapse_whitespace": "treat any run of white space as one space; default: true",
-    "similarity.drop_invisible": "drop what nothing shows: zero-width and control characters,"
-    " soft hyphens, variation selectors, the stroke that lengthens Arabic words (tatweel);"
-    " joiners stay where the script needs them; default: true",
-    "similarity.drop_overlays": "drop strokes over letters, and enclosures; default: true, or by"
-    " the preset",
-    "similarity.fold_confusables": "read letters as the ASCII that they look like (UTS 39);"
-    " default: false, or by the preset",
-    "similarity.fold_digits": "read every digit as 0; default: false, or by the preset",
-    "similarity.fold_accents": "drop marks that carry no words: accents of Latin, Greek and"
-    " Cyrillic letters, vowel signs of Hebrew, Arabic and Syriac; read letters with a stroke, such"
-    " as that of Danish, as plain ones; default: false, or by the preset",
-    "similarity.fold_turkish_i": "read the four letters i of Turkish and Azeri as one, so that a"
-    " text in capitals matches; fold_accents does so too; default: false",
-    "similarity.drop_symbols": "drop punctuation, symbols and emoji between letters;"
-    " default: false, or by the preset",
-    "similarity.join_letters": "drop white space between letters, for shingles of characters;"
-    " default: false, or by the preset",
-    "similarity.strip_html": "take the text out of HTML: tags of known elements, comments,"
-    " declarations, scripts and styles are dropped, other angle brackets stay; default: false, or"
-    " by the preset",
-    "similarity.reduce_urls": "reduce web addresses to their hosts, in texts that say something"
-    " else too; default: false, or by the preset",
-    "index.shards": "number of shards; at most this many workers share the index",
-    "index.bucket_capacity": "most entries of a bucket; later ones go to finer buckets",
-    "index.max_matches": "most matches published with a duplicate, best first",
-    "index.future_allowance_seconds": "how far a document's time may be ahead of the log's",
-    "index.flush_documents": "flush a shard to disk after this many documents",
-    "index.flush_seconds": "flush a shard to disk after this time",
-    "limits.text_characters": "longer texts are rejected",
-    "limits.id_bytes": "longer ids are rejected; those of longer keys are cut, with a digest",
-    "limits.reject_share": "the worker stops if more than this share doesn't fit `documents.*`;"
-    " commands that read files fail if more can't be read",
-    "limits.reject_window": "number of latest documents to which limits.reject_share applies",
-    "worker.state_dir": "directory of the index; a separate one for each worker",
-    "worker.stages": "stages that this worker runs; a comma-separated list",
-    "worker.http": "serve metrics and health",
-    "worker.http_host": "address for metrics and health",
-    "worker.http_port": "port for metrics and health; 0: any",
-    "worker.batch_records": "most records in a batch of a stage",
-    "worker.shutdown_seconds": "time to finish after SIGTERM or SIGINT",
-    "worker.log_format": "format of log lines",
-    "worker.log_level": "lowest level that is logged",
-}
 
 
 _CHOSEN = {"slots": "threshold", "bands": "recall", "rows": "recall"}
@@ -97,27 +40,18 @@ class Setting:
     @property
     def environment(self) -> str:
         """Return the name of its environment variable."""
-        return ENV_PREFIX + self.name.replace(".", "__").upper()
+        return env_name(self.name)
 
 
 def settings() -> Iterator[Setting]:
     """Yield all settings, in the order of the sections."""
-    for name, field in _fields(Settings):
+    for name, field in fields():
         yield Setting(
             name,
             _takes(field),
             _toml(_plain(field.default)) if field.default is not None else "",
-            field.description or _MEANING.get(name, ""),
+            field.description or "",
         )
-
-
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from _fields(kind, f"{prefix}{name}.")
-        else:
-            yield prefix + name, field
 
 
 def _takes(field: FieldInfo) -> str:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from time import time
 
 from worker.admin import Cluster, topic_problems
 from worker.admin.reindex.in_use import planned
@@ -60,12 +61,13 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
         stack.enter_context(locked(state_dir))
         instance = fields.instance = instance_name(settings, state_dir)
         bus = KafkaBus(options, Queues())
-        stopping, metrics = threading.Event(), Metrics()
+        stopping = threading.Event()
+        metrics = Metrics(settings.app, time, threading.Lock())
         stack.enter_context(stopping_on_signals(stopping.set))
         service: Service | None = None
         if worker.http:
             pages = Pages(
-                metrics.registry,
+                metrics,
                 lambda: starting(settings) if service is None else service.health(),
             )
             port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))

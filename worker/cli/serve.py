@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from time import time
 
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
@@ -55,7 +56,8 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
     with ExitStack() as stack:
         stack.enter_context(locked(worker.state_dir))
         bus = KafkaBus(options, Queues())
-        stopping, metrics = threading.Event(), Metrics()
+        stopping = threading.Event()
+        metrics = Metrics(settings.app, time, threading.Lock())
         stack.enter_context(stopping_on_signals(stopping.set))
         service = stack.enter_context(QueryService(settings, metrics, stopping))
         host, port = worker.http_host, worker.http_port

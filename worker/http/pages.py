@@ -8,10 +8,10 @@ from dataclasses import asdict
 from email.utils import formatdate
 from http import HTTPStatus
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-
 from worker.http.health import Health
 from worker.http.requests import REQUEST
+from worker.metrics import Metrics
+from worker.metrics.exposition import CONTENT_TYPE, exposition
 
 __all__ = ["Pages", "answer", "failure"]
 
@@ -56,9 +56,9 @@ def failure(status: HTTPStatus, reason: str, *, allow: str = "GET, HEAD") -> byt
 class Pages:
     """Answers requests with what a worker exports."""
 
-    def __init__(self, registry: CollectorRegistry, health: Callable[[], Health]) -> None:
+    def __init__(self, metrics: Metrics, health: Callable[[], Health]) -> None:
         """Take the metrics, and a function that returns the worker's state."""
-        self._registry = registry
+        self._metrics = metrics
         self._health = health
 
     def answer(self, head: bytes) -> bytes:
@@ -75,7 +75,7 @@ class Pages:
     def _page(self, path: bytes) -> tuple[HTTPStatus, str, bytes]:
         match path:
             case b"/metrics":
-                return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
+                return HTTPStatus.OK, CONTENT_TYPE, exposition(self._metrics)
             case b"/healthz":
                 return self._state(lambda health: health.alive)
             case b"/readyz":

@@ -21,9 +21,10 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.loop.inputs import Backlog, QuietInputs
-from worker.loop.options import LoopEvents, LoopOptions
+from worker.loop.options import LoopOptions
 from worker.loop.pace import Pace
 from worker.loop.transactions import Transactions
+from worker.metrics import Metrics, table
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages import Burst, Stage, StageError, Status
 
@@ -43,7 +44,7 @@ class Loop:
         partitions: Mapping[str, int] | None = None,
         begins: Collection[str] = (),
         options: LoopOptions | None = None,
-        events: LoopEvents | None = None,
+        metrics: Metrics | None = None,
         probe: Probe = UNWATCHED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -61,7 +62,7 @@ class Loop:
         self._begun: dict[TopicPartition, int] = {}
         self._options = limits = options or LoopOptions()
         self._pace = Pace(limits.max_records, limits.max_bytes, limits.transaction_seconds)
-        self._events = events or LoopEvents()
+        self._metrics = metrics or Metrics()
         self._probe = probe
         self._clock = clock
         self._assigned: frozenset[TopicPartition] = frozenset()
@@ -88,6 +89,7 @@ class Loop:
         self.moved = clock()
         self.transacting: float | None = None
         self.behind = 0
+        self.lags: Mapping[TopicPartition, int] = {}
 
     @property
     def member(self) -> Member:
@@ -124,25 +126,39 @@ class Loop:
 
     def retire(self) -> None:
         """Report that it owns nothing any more."""
-        self._events.unseated()
-        self._events.lagging({})
+        self._count_unseated()
+        self._show_lags({})
 
-    def report_to(self, events: LoopEvents) -> None:
-        """Tell these of what happens from now on, and of what is assigned now."""
-        self._events = events
-        events.assigned(len(self._owned) if self.seated else 0)
+    def count_in(self, metrics: Metrics) -> None:
+        """Count in these metrics from now on, and show there what is assigned now."""
+        self._metrics = metrics
+        self._count_assigned()
+
+    def _count_assigned(self) -> None:
+        partitions, stage = len(self._owned) if self.seated else 0, self.stage.name
+        self._metrics.set(table.ASSIGNED_PARTITIONS, partitions, stage)
+        self._metrics.add(table.REBALANCES, 1, stage)
+
+    def _count_unseated(self) -> None:
+        self._metrics.set(table.ASSIGNED_PARTITIONS, 0, self.stage.name)
+        self._metrics.set(table.UNREAD_PARTITIONS, 0, self.stage.name)
+
+    def _show_lags(self, lags: Mapping[TopicPartition, int]) -> None:
+        self.lags = lags
+        shown = {(topic, str(number)): lag for (topic, number), lag in lags.items()}
+        self._metrics.show(table.CONSUMER_LAG_RECORDS, shown, self.stage.name)
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records each input is behind, as far as known, and report it.
 
-        This sets ``behind`` to their sum, without inputs that the stage pauses or doesn't read
-        yet. The restore of a shard is monitored separately.
+        This sets ``lags`` to that, and ``behind`` to their sum, without inputs that the stage
+        pauses or doesn't read yet. The restore of a shard is monitored separately.
         """
         lags = self._member.lag()
         started = {at: lag for at, lag in lags.items() if at in self._next}
         self.behind = sum(lag for at, lag in started.items() if at not in self._held)
         self._backlog.look(self._next, started)
-        self._events.lagging(lags)
+        self._show_lags(lags)
         return lags
 
     @property
@@ -176,7 +192,9 @@ class Loop:
             self._adopt(polled.assignment)
             return False
         self._look_at_seat()
-        self._events.polled(len(polled.records))
+        metrics = self._metrics
+        metrics.set(table.LAST_POLL_TIMESTAMP_SECONDS, metrics.clock(), self.stage.name)
+        metrics.add(table.RECORDS, len(polled.records), self.stage.name)
         quiet = self._ahead(self._idle())
         burst = self.stage.process(self._accept(polled.records), self._pace.size, quiet)
         self._more = burst.more
@@ -327,13 +345,13 @@ class Loop:
             self._start_at(partition, offset)
         self._resume(starts)
         self.seated = not self._member.waiting
-        self._events.assigned(len(assignment) if self.seated else 0)
+        self._count_assigned()
 
     def _look_at_seat(self) -> None:
         """Note that the group has taken the assignment away; `_adopt` takes the next one."""
         if self.seated and self._member.waiting:
             self.seated = False
-            self._events.unseated()
+            self._count_unseated()
 
     def _look_up(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
         with probing(self._probe, "look up"):
@@ -359,7 +377,7 @@ class Loop:
                 len(assignment),
                 extra={"topic": topic, "partition": number},
             )
-        self._events.unread(len(added))
+        self._metrics.set(table.UNREAD_PARTITIONS, len(added), self.stage.name)
         return assignment - added
 
     def _start_at(self, partition: TopicPartition, offset: int) -> None:
@@ -404,7 +422,9 @@ class Loop:
             filled=filled,
             throttled=self._member.throttled,
         )
-        self._events.transaction(ended.outcome, self._clock() - ended.began)
+        self._metrics.add(table.TRANSACTIONS, 1, self.stage.name, ended.outcome)
+        seconds = self._clock() - ended.began
+        self._metrics.observe(table.TRANSACTION_SECONDS, [seconds], self.stage.name)
         if ended.committed:
             self.moved = self._clock()
             self._backlog.committed(burst.offsets)

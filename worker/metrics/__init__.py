@@ -1,8 +1,10 @@
-"""The Prometheus metrics of a worker: one table of all metrics, and one object per area."""
+"""The metrics of a worker: a table that defines them, and what counts by its names.
+
+`worker.metrics.exposition` writes them for Prometheus. Nothing else knows of it.
+"""
 
 from __future__ import annotations
 
-from worker.metrics.metrics import Metrics
-from worker.metrics.table import TABLE, Metric
+from worker.metrics.metrics import Metrics, Tally
 
-__all__ = ["TABLE", "Metric", "Metrics"]
+__all__ = ["Metrics", "Tally"]

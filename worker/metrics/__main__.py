@@ -3,7 +3,92 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-from worker.metrics.reference import reference
+from worker.metrics.metric import Area, Histogram, Metric
+from worker.metrics.table import TABLE
 
-sys.stdout.write(reference())
+__all__ = ["reference"]
+
+_TITLES: Final[Mapping[Area, tuple[str, str]]] = {
+    "verdicts": ("Verdicts", "The verdicts on documents, and how long they take."),
+    "stages": (
+        "Stages",
+        "The label `stage` is fingerprint, index or route. Each stage has its own loop.",
+    ),
+    "index": (
+        "Index",
+        "A worker exports the shards that it owns, and the lag of those that it keeps warm.",
+    ),
+    "queries": (
+        "Queries",
+        "Only `neardup serve` feeds these; see [querying](querying.md).",
+    ),
+    "snapshots": (
+        "Snapshots",
+        "These need `index.snapshots.url`; see [snapshots](snapshots.md).",
+    ),
+    "process": ("Process", "The worker itself."),
+}
+
+_INTRODUCTION = """\
+# Metrics
+
+A worker serves its metrics for Prometheus at `/metrics`, on `worker.http_host:worker.http_port`:
+
+    $ curl -s localhost:9464/metrics | grep -E '^neardup_(documents|rejected)_total'
+    neardup_documents_total{app="neardup",verdict="unique"} 48211.0
+    neardup_documents_total{app="neardup",verdict="duplicate"} 5127.0
+    neardup_documents_total{app="neardup",verdict="rejected"} 2.0
+    neardup_rejected_total{app="neardup",reason="not-json"} 2.0
+
+Every series has the label `app`, the application's name (the setting `app`); the tables below
+leave it out.
+
+## Alert on these
+
+Start with these thresholds, and adjust them to your load.
+
+| metric | when |
+|---|---|
+"""
+
+_FOOT = """
+This page is generated: `python -m worker.metrics > docs/metrics.md`.
+"""
+
+
+def reference() -> str:
+    """Return the page of all metrics, as Markdown."""
+    parts = [_INTRODUCTION]
+    parts += [
+        f"| [`{metric.name}`](#{_anchor(metric)}) | `{metric.alert}` |\n"
+        for metric in TABLE
+        if metric.alert is not None
+    ]
+    for area, (title, about) in _TITLES.items():
+        parts.append(f"\n## {title}\n\n{about}\n\n")
+        parts.append("| metric | kind | meaning | what to do |\n|---|---|---|---|\n")
+        parts += [_row(metric) for metric in TABLE if metric.area == area]
+    return "".join([*parts, _FOOT])
+
+
+def _anchor(metric: Metric) -> str:
+    return _TITLES[metric.area][0].lower()
+
+
+def _row(metric: Metric) -> str:
+    labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
+    meaning = " ".join([metric.meaning, *_bounds(metric)])
+    kind = type(metric).__name__.lower()
+    return f"| `{metric.name}{labels}` | {kind} | {meaning} | {metric.remedy} |\n"
+
+
+def _bounds(metric: Metric) -> Iterator[str]:
+    if isinstance(metric, Histogram):
+        yield f"Buckets up to {', '.join(f'{bound:g}' for bound in metric.buckets)}."
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,47 +1,128 @@
-"""One worker's metrics."""
+"""One worker's metrics, which all its threads count in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import product
+from typing import TypeVar
 
-from worker.metrics.index import BuildingMetrics, IndexMetrics, RewritingMetrics
-from worker.metrics.instruments import Instruments
-from worker.metrics.loop import LoopMetrics
-from worker.metrics.process import ProcessMetrics
-from worker.metrics.queries import QueryMetrics
-from worker.metrics.snapshots import SnapshotMetrics
-from worker.metrics.verdicts import VerdictMetrics
+from worker import __version__
+from worker.metrics import table
+from worker.metrics.metric import Counter, Gauge, Histogram, Metric
 
-__all__ = ["Metrics"]
+__all__ = ["Labels", "Metrics", "Tally"]
+
+Labels = tuple[str, ...]
+"""The values of a metric's labels, in the order of its definition."""
+_Rest = TypeVar("_Rest", bound=Labels)
+
+
+class _Observed:
+    """What a histogram has of one series."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        self.counts = [0] * (len(histogram.buckets) + 1)
+        self.sum = 0.0
 
 
 class Metrics:
-    """One object per area, each of which feeds its part of the table.
+    """The values of all metrics of the table.
+
+    A metric is exported from the start if it has no labels, or labels with known values.
 
     Attributes:
-        registry: the metrics of the table, and nothing else.
-        verdicts: fed by *fingerprint* and *route*.
-        index: fed by *index*.
-        queries: fed by ``neardup serve``.
-        building: fed by the loop of the next generation's *index*.
-        rewriting: fed by *refingerprint*, which makes the next generation's fingerprints.
-        snapshots: fed by the shipper of snapshots.
-        process: fed by the worker's process.
+        app: the application's name, which every exported series carries.
+        clock: returns seconds since the epoch.
     """
 
-    def __init__(self, clock: Callable[[], float] = time) -> None:
-        """Create all metrics; ``clock`` returns seconds since the epoch."""
-        self._instruments = instruments = Instruments()
-        self.registry = instruments.registry
-        self.verdicts = VerdictMetrics(instruments, clock)
-        self.index = IndexMetrics(instruments)
-        self.queries = QueryMetrics(instruments)
-        self.building = BuildingMetrics(instruments)
-        self.rewriting = RewritingMetrics(instruments)
-        self.snapshots = SnapshotMetrics(instruments)
-        self.process = ProcessMetrics(instruments)
+    def __init__(
+        self,
+        app: str = "neardup",
+        clock: Callable[[], float] = lambda: 0.0,
+        lock: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """Start at zero. Where several threads count, ``lock`` keeps them apart."""
+        self.app = app
+        self.clock = clock
+        self._lock = lock or nullcontext()
+        self._numbers: dict[Metric, dict[Labels, float]] = {}
+        self._observed: dict[Histogram, dict[Labels, _Observed]] = {}
+        for metric in table.TABLE:
+            first = list(product(*metric.labels.values()))
+            if isinstance(metric, Histogram):
+                self._observed[metric] = {labels: _Observed(metric) for labels in first}
+            else:
+                self._numbers[metric] = dict.fromkeys(first, 0.0)
+        self.set(table.BUILD_INFO, 1, __version__)
 
-    def loop(self, stage: str) -> LoopMetrics:
-        """Return the metrics that the loop of a stage feeds."""
-        return LoopMetrics(self._instruments, stage)
+    def add(self, counter: Counter, amount: float = 1, *labels: str) -> None:
+        """Add to a counter."""
+        with self._lock:
+            series = self._numbers[counter]
+            series[labels] = series.get(labels, 0.0) + amount
+
+    def set(self, gauge: Gauge, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        with self._lock:
+            self._numbers[gauge][labels] = value
+
+    def show(self, gauge: Gauge, values: Mapping[_Rest, float], *first: str) -> None:
+        """Have a gauge show exactly these values, by the labels that come after ``first``.
+
+        Series whose first labels are others stay as they are.
+        """
+        with self._lock:
+            series = self._numbers[gauge]
+            shown = {at: value for at, value in series.items() if at[: len(first)] != first}
+            shown |= {(*first, *labels): value for labels, value in values.items()}
+            self._numbers[gauge] = shown
+
+    def observe(self, histogram: Histogram, values: Iterable[float], *labels: str) -> None:
+        """Add values to a histogram."""
+        buckets = histogram.buckets
+        with self._lock:
+            series = self._observed[histogram]
+            observed = series.setdefault(labels, _Observed(histogram))
+            for value in values:
+                observed.counts[bisect_left(buckets, value)] += 1
+                observed.sum += value
+
+    def value(self, metric: Counter | Gauge, *labels: str) -> float | None:
+        """Return a counter's or a gauge's value; None if it has no such series."""
+        with self._lock:
+            return self._numbers[metric].get(labels)
+
+    def numbers(self, metric: Counter | Gauge) -> dict[Labels, float]:
+        """Return all series of a counter or a gauge."""
+        with self._lock:
+            return dict(self._numbers[metric])
+
+    def observations(self, histogram: Histogram) -> dict[Labels, tuple[list[int], float]]:
+        """Return the series of a histogram: the values in each bucket, and their sum."""
+        with self._lock:
+            found = self._observed[histogram].items()
+            return {labels: (list(one.counts), one.sum) for labels, one in found}
+
+
+class Tally:
+    """What a stage counts of a transaction, until that is committed. Not thread-safe."""
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self._counted: dict[tuple[Counter, Labels], float] = {}
+
+    def add(self, counter: Counter, amount: float = 1, *labels: str) -> None:
+        """Add to a counter, once the transaction is committed."""
+        self._counted[counter, labels] = self._counted.get((counter, labels), 0) + amount
+
+    def clear(self) -> None:
+        """Forget what was counted: the transaction was rolled back."""
+        self._counted.clear()
+
+    def commit(self, metrics: Metrics) -> None:
+        """Count it all, and start at zero."""
+        for (counter, labels), amount in self._counted.items():
+            metrics.add(counter, amount, *labels)
+        self._counted.clear()

@@ -14,6 +14,8 @@ from worker.bus.memory import MemoryBus
 from worker.files.closing import Closing
 from worker.formats.unreadable import NULL_TEXT
 from worker.index.errors import HeaderMismatch, Unrecoverable
+from worker.metrics import table
+from worker.metrics.metric import Counter as CounterMetric
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
 from worker.stages import StageError
@@ -234,16 +236,15 @@ class OfflineFilter(Closing):
     @property
     def comparisons(self) -> int:
         """Return how many comparisons with candidates were made."""
-        return self._counted("neardup_index_candidates_total")
+        return self._counted(table.INDEX_CANDIDATES)
 
     @property
     def older(self) -> int:
         """Return how many documents came more than the window older than now."""
-        return self._counted("neardup_index_older_total") // self.topology.layout.shards
+        return self._counted(table.INDEX_OLDER) // self.topology.layout.shards
 
-    def _counted(self, name: str) -> int:
-        registry = self._embedded.application.metrics.registry
-        return int(registry.get_sample_value(name) or 0)
+    def _counted(self, counter: CounterMetric) -> int:
+        return int(self._embedded.application.metrics.value(counter) or 0)
 
     def memory(self) -> dict[str, tuple[int, int]]:
         """Return what the index takes of its memory; see `Application.memory`."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
+from worker.metrics import Metrics, table
 
 __all__ = ["Reports", "Seats", "totals"]
 
@@ -92,14 +92,8 @@ class Reports:
         )
 
 
-def totals(registry: CollectorRegistry, stages: Collection[str]) -> dict[str, float]:
+def totals(metrics: Metrics, stages: Collection[str]) -> dict[str, float]:
     """Return the records that each stage has read, and the documents of each verdict."""
-    read = {
-        stage: registry.get_sample_value("neardup_records_total", {"stage": stage}) or 0.0
-        for stage in stages
-    }
-    published = {
-        verdict: registry.get_sample_value("neardup_documents_total", {"verdict": verdict}) or 0.0
-        for verdict in _VERDICTS
-    }
+    read = {stage: metrics.value(table.RECORDS, stage) or 0.0 for stage in stages}
+    published = {verdict: metrics.value(table.DOCUMENTS, verdict) or 0.0 for verdict in _VERDICTS}
     return read | published

@@ -7,13 +7,13 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 from worker.admin import Problem
 from worker.assembly import Assembly
-from worker.bus import Bus, BusError
+from worker.bus import Bus, BusError, TopicPartition
 from worker.generations.generation import Generation
 from worker.generations.log import FollowedPlan
 from worker.generations.modes import Part, parts
@@ -21,9 +21,9 @@ from worker.generations.plan import Plan
 from worker.http.health import Health
 from worker.index.leftovers import keep_looking
 from worker.loop import Loop
-from worker.metrics import Metrics
+from worker.metrics import Metrics, table
 from worker.process.gc import collect_until
-from worker.process.memory import resident_bytes
+from worker.process.memory import show_memory
 from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals
 from worker.process.settings_watch import SettingsWatch
@@ -32,7 +32,7 @@ from worker.settings import ConfigurationError, Settings
 from worker.stages import StageError
 from worker.topology import Topology
 
-__all__ = ["EXIT_HUNG", "Service", "starting"]
+__all__ = ["EXIT_HUNG", "Service", "show_what_is_built", "starting"]
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Service:
         self._state_dir = state_dir
         self._followed = followed
         self._plan = (followed and followed.plan) or Plan.of(settings)
-        self.metrics = metrics or Metrics()
+        self.metrics = metrics or Metrics(settings.app, time, threading.Lock())
         self._assembly = Assembly(
             settings,
             topology,
@@ -96,8 +96,8 @@ class Service:
         self._stopping = stopping or threading.Event()
         self._failure: BaseException | None = None
         self._failed: str | None = None
-        stages, registry = settings.worker.stages, self.metrics.registry
-        self._reports = Reports(stages, lambda: totals(registry, stages), monotonic())
+        stages = settings.worker.stages
+        self._reports = Reports(stages, lambda: totals(self.metrics, stages), monotonic())
         self._discarding = 0.0
         self._lock = threading.Lock()
         self._settings_watch = SettingsWatch(check, settings.worker.check_seconds, self._refuse)
@@ -114,7 +114,7 @@ class Service:
             BaseException: the error of the stage that failed; all others have been stopped.
         """
         for watch, limit in self._settings.watchdog.limits().items():
-            self.metrics.process.limit(watch, limit)
+            self.metrics.set(table.WATCHDOG_LIMIT_SECONDS, limit, watch)
         self._arm()
         self._take_up(self._plan)
         if self._followed is not None:
@@ -190,7 +190,7 @@ class Service:
             one.spare = spare
             if one.part != part:
                 one.change(part)
-        self.metrics.index.using(plan.current.number)
+        self.metrics.set(table.INDEX_GENERATION, plan.current.number)
 
     def _begin(self, part: Part, *, spare: bool) -> None:
         """Run a part in a thread of its own."""
@@ -245,19 +245,20 @@ class Service:
     def _watch(self) -> None:
         """Check the stages; end the worker if one has exceeded a limit."""
         self._arm()
-        self.metrics.process.silent(self._bus.silent_seconds)
+        self.metrics.set(table.KAFKA_SILENT_SECONDS, self._bus.silent_seconds)
         self._settings_watch.look()
-        self.metrics.process.refused(self._settings_watch.errors)
+        self.metrics.set(table.REFUSED_SETTINGS, self._settings_watch.errors)
         self._measure()
-        if not self._plan.rewriting:
-            self.metrics.rewriting.lagging({})
+        ahead = [one for one in list(self._parts.values()) if one.part.ahead]
+        lags = {one.part.stage: one.loop.lags for one in ahead if one.loop is not None}
+        show_what_is_built(self.metrics, lags)
         # The worker goes on without what is being built.
         spare = {self._label(one) for one in list(self._parts.values()) if one.spare}
         threads = {self._label(one): one.thread.ident or 0 for one in list(self._parts.values())}
         pulses = {name: _pulse(loop) for name, loop in self._loops().items() if name not in spare}
         for stage, pulse in pulses.items():
             for watch, age in self._watchdog.ages(stage, pulse).items():
-                self.metrics.process.watched(stage, watch, age)
+                self.metrics.set(table.WATCHDOG_SECONDS, age, stage, watch)
         behind = {name: pulse.behind for name, pulse in pulses.items()}
         self._reports.look(monotonic(), self._seats(), behind, ready=self.health().ready)
         self._alarms = self._watchdog.look(pulses)
@@ -270,18 +271,13 @@ class Service:
 
     def _measure(self) -> None:
         """Export what the worker and its parts take of their memory."""
-        shares, export = self._assembly.shares, self.metrics.process
-        for part, (used, share) in self._assembly.memory().items():
-            export.memory(part, used, share)
-        export.share("lanes", shares.lanes)  # *route* says what they take.
+        shares = self._assembly.shares
+        self.metrics.set(table.MEMORY_SHARE_BYTES, shares.lanes, "lanes")  # *route* sets the rest.
         most = {
             "fetched": shares.clients,
             "produced": len(self._settings.worker.stages) * shares.produced,
         }
-        export.queued(self._bus.queued(), most)
-        resident = resident_bytes()
-        if resident is not None:
-            export.memory("worker", resident, shares.total)
+        show_memory(self.metrics, self._assembly.memory(), self._bus.queued(), most, shares.total)
 
     def _seats(self) -> Seats:
         """Return how many partitions of the documents, and how many shards, this worker has."""
@@ -350,6 +346,16 @@ class Service:
 def starting(settings: Settings) -> Health:
     """Return the state of a worker whose service doesn't exist yet: it may be waiting for Kafka."""
     return Health(waiting=list(settings.worker.stages))
+
+
+def show_what_is_built(metrics: Metrics, lags: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+    """Export how much the next generation, which counts in nothing else, still has to read.
+
+    ``lags`` has the lags of its parts by their stages.
+    """
+    shards = {(str(seat.partition),): lag for seat, lag in lags.get("index", {}).items()}
+    metrics.show(table.BUILDING_REMAINING_RECORDS, shards)
+    metrics.set(table.REWRITING_REMAINING_RECORDS, sum(lags.get("refingerprint", {}).values()))
 
 
 def _pulse(loop: Loop) -> Pulse:

@@ -14,7 +14,7 @@ from worker.http.health import Health
 from worker.http.pages import Pages, answer, failure
 from worker.http.requests import head_of
 from worker.index.errors import StoreDamaged
-from worker.metrics import Metrics
+from worker.metrics import Metrics, table
 from worker.queries.answers import Answer, Reply, encoded
 from worker.queries.asking import Asker
 from worker.queries.following import Following, Reached, Warming
@@ -56,8 +56,8 @@ class QueryPages:
         self._questions = questions
         self._asker = asker
         self._following = following
-        self._metrics = metrics.queries
-        self._pages = Pages(metrics.registry, health)
+        self._metrics = metrics
+        self._pages = Pages(metrics, health)
         self._clock = clock
 
     def answer(self, head: bytes) -> bytes:
@@ -81,7 +81,8 @@ class QueryPages:
             outcome = "answered" if status is HTTPStatus.OK else "refused"
             if status is HTTPStatus.SERVICE_UNAVAILABLE:
                 outcome = "unready"
-            self._metrics.asked(outcome, seconds)
+            self._metrics.add(table.QUERIES, 1, outcome)
+        self._metrics.observe(table.QUERY_SECONDS, [seconds] * len(answered))
         return [said for _, said in answered]
 
     def _answered(self, bodies: Sequence[bytes]) -> list[tuple[HTTPStatus, bytes]]:
@@ -128,7 +129,8 @@ class QueryPages:
         answers = list(islice(found, len(asked)))
         if len(answers) == 1 and answers[0].reason is not None:
             return _Refusal(HTTPStatus.BAD_REQUEST, answers[0].reason).said()
-        self._metrics.told(one.verdict for one in answers)
+        for one in answers:
+            self._metrics.add(table.QUERY_VERDICTS, 1, one.verdict)
         reply = Reply(
             self._asker.rules.threshold,
             reached.position,

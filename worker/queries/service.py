@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
@@ -15,8 +16,8 @@ from worker.files.closing import Closing
 from worker.http.health import Health
 from worker.http.pages import Pages, failure
 from worker.http.server import Limits, Posts
-from worker.metrics import Metrics
-from worker.process.memory import resident_bytes
+from worker.metrics import Metrics, table
+from worker.process.memory import show_memory
 from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.pages import PATH, QueryPages
@@ -24,6 +25,7 @@ from worker.queries.questions import Questions
 from worker.queries.shard_lock import ShardLock
 from worker.settings import Settings
 from worker.stages import Status
+from worker.stages.shard_figures import ShardFigures
 
 __all__ = ["TURN_SECONDS", "QueryService"]
 
@@ -49,7 +51,8 @@ class QueryService(Closing):
         self._following: Following | None = None
         self._pages: QueryPages | None = None
         self._failed = False
-        self._early = Pages(metrics.registry, self.health)
+        self._figures = ShardFigures()
+        self._early = Pages(metrics, self.health)
 
     @property
     def limits(self) -> Limits:
@@ -99,25 +102,22 @@ class QueryService(Closing):
         following, application = self._following, self._application
         if following is None or application is None:
             return
-        self._metrics.process.silent(bus.silent_seconds)
+        metrics, figures = self._metrics, self._figures
+        metrics.set(table.KAFKA_SILENT_SECONDS, bus.silent_seconds)
         self._measure(bus, application)
-        self._metrics.index.status(Status(standby_lag=following.reached().behind))
+        figures.status(metrics, Status(standby_lag=following.reached().behind))
         try:
-            following.use(self._metrics.index.holding)
+            following.use(partial(figures.stores, metrics))
         except Exception as error:  # noqa: BLE001 -- a store was closed meanwhile: the next look will do
             _log.debug("no sizes: %s", error)
 
     def _measure(self, bus: Bus, application: Application) -> None:
         """Export what the process and its parts take of their memory."""
-        shares, export = application.shares, self._metrics.process
-        for part, (used, share) in application.memory().items():
-            export.memory(part, used, share)
+        shares = application.shares
         # Each shard has a reader of its own until it has caught up.
         readers = application.topology.layout.shards * shares.log_reader
-        export.queued(bus.queued(), {"fetched": readers})
-        resident = resident_bytes()
-        if resident is not None:
-            export.memory("worker", resident, shares.total)
+        queues = bus.queued(), {"fetched": readers}
+        show_memory(self._metrics, application.memory(), *queues, shares.total)
 
     def answer(self, head: bytes) -> bytes:
         """Return the answer to a request without a body."""

@@ -3,17 +3,15 @@
 Precedence: command line, environment (``NEARDUP_SECTION__NAME``), TOML files, defaults.
 """
 
-from worker.settings.advice import PUBLIC_SEED, advice
 from worker.settings.errors import ConfigurationError
-from worker.settings.loading import load
+from worker.settings.loading import PUBLIC_SEED, advice, load
 from worker.settings.mask import MASK, without_credentials
 from worker.settings.memory import MemoryShares
-from worker.settings.model import ENV_PREFIX, Settings
+from worker.settings.model import Settings
 from worker.settings.redaction import redacted
 from worker.settings.sections import MOST_BANDS
 
 __all__ = [
-    "ENV_PREFIX",
     "MASK",
     "MOST_BANDS",
     "PUBLIC_SEED",

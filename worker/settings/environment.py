@@ -1,4 +1,4 @@
-"""The environment: which variables are settings, and which a cluster has put there.
+"""The names of all settings, and which variables of the environment are settings.
 
 For each service of its namespace, Kubernetes puts variables into every container, unless the pod
 has ``enableServiceLinks: false``. Those of a service neardup, or neardup-…, look like settings.
@@ -6,17 +6,29 @@ has ``enableServiceLinks: false``. Those of a service neardup, or neardup-…, l
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
+from typing import TypeGuard, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import ENV_PREFIX, Settings
-from worker.settings.names import env_name, hint, names, tables
 
-__all__ = ["check_environment", "not_json", "service_links"]
+__all__ = [
+    "check_environment",
+    "env_name",
+    "fields",
+    "hint",
+    "names",
+    "not_json",
+    "service_links",
+]
 
 _OTHERS = ("NEARDUP_TEST_", "NEARDUP_BENCH_", "NEARDUP_ACCURACY_", "NEARDUP_REQUIRE_")
 _CONFIG = "NEARDUP_CONFIG"
@@ -88,3 +100,43 @@ def _is_address(value: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def names() -> Iterator[str]:
+    """Yield the dotted names of all settings; a table such as ``kafka.common`` is one."""
+    for name, _ in fields():
+        yield name
+
+
+def tables() -> Iterator[str]:
+    """Yield the names of the sections, and of the settings that are tables."""
+    for section, field in Settings.model_fields.items():
+        if _is_section(field.annotation):
+            yield section
+    for name, setting in fields():
+        if get_origin(setting.annotation) is dict:
+            yield name
+
+
+def env_name(name: str) -> str:
+    """Return the name of a setting's environment variable."""
+    return ENV_PREFIX + name.replace(".", "__").upper()
+
+
+def hint(wrong: str, known: Iterable[str]) -> str:
+    """Return the end of a message about a wrong name: the known name that is nearest, if any."""
+    near = difflib.get_close_matches(wrong, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def fields(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the dotted names of all settings and what defines them, section by section."""
+    for name, field in model.model_fields.items():
+        if _is_section(field.annotation):
+            yield from fields(field.annotation, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field
+
+
+def _is_section(kind: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -16,12 +16,19 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from worker.settings.complaint import complaint
-from worker.settings.environment import check_environment, not_json
+from worker.settings.environment import check_environment, hint, names, not_json, service_links
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 
-__all__ = ["load"]
+__all__ = ["PUBLIC_SEED", "advice", "load"]
+
+_HIDDEN = ("kafka.", "index.snapshots.options", "index.snapshots.url", "similarity.seed")
+_NAMED = 3
+
+PUBLIC_SEED = (
+    "similarity.seed is the default, which is public: whoever may send documents can make some that"
+    " pass for copies of others. Set a seed of your own before the first document is read"
+)
 
 
 def load(
@@ -61,7 +68,7 @@ def load(
     try:
         return FromFiles(**nested)
     except ValidationError as error:
-        raise ConfigurationError(complaint(error)) from None
+        raise ConfigurationError(_complaint(error)) from None
     except SettingsError as error:
         wrong = not_json()
         what = str(error).splitlines()[0] if wrong is None else f"{wrong}: must be JSON"
@@ -111,3 +118,56 @@ def _merge(into: dict[str, Any], given: Mapping[str, Any]) -> None:
             _merge(known, value)
         else:
             into[name] = value
+
+
+def advice(settings: Settings) -> list[str]:
+    """Return the warnings for whoever starts a worker with these settings, each one line."""
+    found = []
+    links = service_links()
+    if links:
+        more = f", and {len(links) - _NAMED} more" if len(links) > _NAMED else ""
+        found.append(
+            f"ignoring {', '.join(links[:_NAMED])}{more}: Kubernetes sets them for services whose"
+            " names begin with neardup. enableServiceLinks: false in the pod leaves them out"
+        )
+    if settings.similarity.default_seed:
+        found.append(PUBLIC_SEED)
+    return found
+
+
+def _complaint(error: ValidationError) -> str:  # noqa: PLR0911 -- a table
+    """Return what is wrong first: the setting, its value if that can't be a secret, what it takes.
+
+    A value is shown only for a setting that is known and holds no secret: where a section or a
+    table should be, a misplaced quote may have left a secret.
+    """
+    first = error.errors()[0]
+    known = set(names())
+    name, key = _place(first["loc"], known)
+    if first["type"] == "extra_forbidden":
+        return f"{name}: no such setting{hint(name, [*known, *Settings.model_fields])}"
+    if first["type"] == "value_error":
+        message = str(first["ctx"]["error"])
+        return message if not name or message.startswith(name) else f"{name}: {message}"
+    if name not in known:
+        return f"{name}: must be a table (in the environment: JSON)"
+    if key is not None:
+        takes = "text, a number, true or false" if name.startswith("kafka.") else "a value of JSON"
+        return f"{name}: {key} must be {takes}"
+    got = "" if name.startswith(_HIDDEN) else f"got {first['input']!r}, "
+    if first["type"] == "path_type":
+        return f"{name}: {got}must be a path"
+    if first["type"] == "dict_type":
+        return f"{name}: {got}must be a table (in the environment: JSON)"
+    # pydantic says "Input should be a valid integer, unable to parse string as an integer".
+    message, should, rule = first["msg"].partition(", unable to ")[0].partition(" should ")
+    return f"{name}: {got}must {rule}" if should else f"{name}: {got.replace(', ', ': ')}{message}"
+
+
+def _place(loc: Sequence[int | str], known: set[str]) -> tuple[str, str | None]:
+    """Return the dotted name of a setting or section, and the key if it is in a table."""
+    parts = [str(part) for part in loc]
+    for count in range(1, len(parts)):
+        if (name := ".".join(parts[:count])) in known:
+            return name, parts[count] if isinstance(loc[count], str) else None
+    return ".".join(parts), None

@@ -12,11 +12,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from lsh import Parameters, choose, sufficient_slots
 from lsh.index import BucketRules
 from worker.bus.kafka import ClientMemory, KafkaOptions, Value
-from worker.settings.machine import machine
+from worker.settings.files import resolved
 from worker.settings.mask import REFUSED, masks
-from worker.settings.memory import MemoryShares, Wishes, automatic, divided
+from worker.settings.memory import MemoryShares, Wishes, automatic, divided, machine
 from worker.settings.oauth import token_provider
-from worker.settings.secret_files import resolved
 from worker.settings.sections import (
     APP_NAME,
     MOST_BANDS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from worker.bus.kafka.keys import HARMLESS
+from worker.settings.files import FILE
 from worker.settings.mask import MASK, without_credentials
 from worker.settings.model import Settings
-from worker.settings.secret_files import FILE
 
 __all__ = ["redacted"]
 

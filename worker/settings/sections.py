@@ -26,12 +26,10 @@ from lsh.index import SameId
 from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.fields.paths import parse, single
 from worker.fields.time_format import AUTO, check_time_format
-from worker.settings.duration import duration_ms, duration_text
-from worker.settings.line_list import line_list
+from worker.settings.files import check_names, line_list
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.memory import LEAST_MEMORY
-from worker.settings.secret_files import check_names
-from worker.settings.size import size_bytes, size_text
+from worker.settings.units import duration_ms, duration_text, size_bytes, size_text
 
 __all__ = [
     "APP_NAME",
@@ -88,7 +86,12 @@ class KafkaSection(_Section):
     group_protocol: Literal["classic", "consumer"] = Field(
         "classic", description="rebalance protocol of the groups; consumer is KIP-848"
     )
-    session_timeout_ms: int = Field(10_000, ge=1_000, le=300_000)
+    session_timeout_ms: int = Field(
+        10_000,
+        ge=1_000,
+        le=300_000,
+        description="time until others take over a dead worker's partitions (classic)",
+    )
     transaction_timeout_ms: int = Field(
         4_000,
         ge=1_000,
@@ -148,9 +151,20 @@ class TopicsSection(_Section):
 class DocumentsSection(_Section):
     """The format of payloads, and the fields with the id, the text and the time."""
 
-    format: Literal["json", "text"] = "json"
-    id_field: str = Field("id", min_length=1)
-    text_fields: _Names = ("text",)
+    format: Literal["json", "text"] = Field(
+        "json", description="json: an object with the fields below; text: the value is the text"
+    )
+    id_field: str = Field(
+        "id",
+        min_length=1,
+        description="field with the id; without it, the id follows from the record's key",
+    )
+    text_fields: _Names = Field(
+        ("text",),
+        description="fields with the text, joined; a comma-separated list. In all fields, a.b is"
+        " the field of that name, or else b in the object a; a[] is every element of a list,"
+        " a[0] the first",
+    )
     time_field: str | None = Field(
         None,
         description="field with the time, without which a document counts as of now; default: the"
@@ -232,7 +246,12 @@ class DocumentsSection(_Section):
 class SimilaritySection(_Section):
     """The definition of a near duplicate."""
 
-    threshold: float = Field(0.8, gt=0, le=1)
+    threshold: float = Field(
+        0.8,
+        gt=0,
+        le=1,
+        description="documents at or above this Jaccard similarity of shingles match",
+    )
     recall: float = Field(
         0.98,
         gt=0,
@@ -254,8 +273,10 @@ class SimilaritySection(_Section):
         description="with a containment: how many times as long as an excerpt a document may be"
         " for the two to be found with similarity.recall; bands and rows follow from it",
     )
-    shingle: Literal["char", "word"] = "char"
-    shingle_size: int = Field(5, ge=1, le=64)
+    shingle: Literal["char", "word"] = Field(
+        "char", description="compare runs of characters, or of words"
+    )
+    shingle_size: int = Field(5, ge=1, le=64, description="characters or words in a shingle")
     slots: int | None = Field(
         None,
         ge=16,
@@ -269,11 +290,25 @@ class SimilaritySection(_Section):
     rows: int | None = Field(
         None, ge=1, le=250, description="slots per band; default: follows from recall"
     )
-    nfkc: bool | None = None
-    casefold: bool | None = None
-    collapse_whitespace: bool | None = None
-    drop_invisible: bool | None = None
-    drop_overlays: bool | None = None
+    nfkc: bool | None = Field(
+        None,
+        description="unify compatibility characters (Unicode NFKC); default: true, or by the"
+        " preset",
+    )
+    casefold: bool | None = Field(None, description="ignore case; default: true, or by the preset")
+    collapse_whitespace: bool | None = Field(
+        None, description="treat any run of white space as one space; default: true"
+    )
+    drop_invisible: bool | None = Field(
+        None,
+        description="drop what nothing shows: zero-width and control characters, soft hyphens,"
+        " variation selectors, the stroke that lengthens Arabic words (tatweel); joiners"
+        " stay where the script needs them; default: true",
+    )
+    drop_overlays: bool | None = Field(
+        None,
+        description="drop strokes over letters, and enclosures; default: true, or by the preset",
+    )
     preset: Literal["comments", "news", "code"] | None = Field(
         None,
         description="switches that belong together: comments turns fold_confusables, fold_digits,"
@@ -281,14 +316,46 @@ class SimilaritySection(_Section):
         " they are; news turns strip_html and reduce_urls on; code turns nfkc, casefold and"
         " drop_overlays off",
     )
-    fold_confusables: bool | None = None
-    fold_digits: bool | None = None
-    fold_accents: bool | None = None
-    fold_turkish_i: bool | None = None
-    drop_symbols: bool | None = None
-    join_letters: bool | None = None
-    strip_html: bool | None = None
-    reduce_urls: bool | None = None
+    fold_confusables: bool | None = Field(
+        None,
+        description="read letters as the ASCII that they look like (UTS 39); default: false, or by"
+        " the preset",
+    )
+    fold_digits: bool | None = Field(
+        None, description="read every digit as 0; default: false, or by the preset"
+    )
+    fold_accents: bool | None = Field(
+        None,
+        description="drop marks that carry no words: accents of Latin, Greek and Cyrillic letters,"
+        " vowel signs of Hebrew, Arabic and Syriac; read letters with a stroke, such as"
+        " that of Danish, as plain ones; default: false, or by the preset",
+    )
+    fold_turkish_i: bool | None = Field(
+        None,
+        description="read the four letters i of Turkish and Azeri as one, so that a text in"
+        " capitals matches; fold_accents does so too; default: false",
+    )
+    drop_symbols: bool | None = Field(
+        None,
+        description="drop punctuation, symbols and emoji between letters; default: false, or by the"
+        " preset",
+    )
+    join_letters: bool | None = Field(
+        None,
+        description="drop white space between letters, for shingles of characters; default: false,"
+        " or by the preset",
+    )
+    strip_html: bool | None = Field(
+        None,
+        description="take the text out of HTML: tags of known elements, comments, declarations,"
+        " scripts and styles are dropped, other angle brackets stay; default: false, or by"
+        " the preset",
+    )
+    reduce_urls: bool | None = Field(
+        None,
+        description="reduce web addresses to their hosts, in texts that say something else too;"
+        " default: false, or by the preset",
+    )
     boilerplate: Path | None = Field(
         None,
         description="file with lines that are left out of texts before they are compared, such as"
@@ -388,8 +455,12 @@ class SnapshotsSection(_Section):
 class IndexSection(_Section):
     """The band index."""
 
-    shards: int = Field(2, ge=1, le=251)
-    bucket_capacity: int = Field(32, ge=1, le=4096)
+    shards: int = Field(
+        2, ge=1, le=251, description="number of shards; at most this many workers share the index"
+    )
+    bucket_capacity: int = Field(
+        32, ge=1, le=4096, description="most entries of a bucket; later ones go to finer buckets"
+    )
     absorb: float | None = Field(
         None,
         gt=0,
@@ -409,8 +480,12 @@ class IndexSection(_Section):
         " earlier one, and is not matched against it; ignore: sent again, and published with the"
         " first one's verdict",
     )
-    max_matches: int = Field(64, ge=1, le=1024)
-    future_allowance_seconds: float = Field(60, ge=0)
+    max_matches: int = Field(
+        64, ge=1, le=1024, description="most matches published with a duplicate, best first"
+    )
+    future_allowance_seconds: float = Field(
+        60, ge=0, description="how far a document's time may be ahead of the log's"
+    )
     cache_bytes: int | None = Field(
         None,
         ge=1 << 20,
@@ -437,8 +512,10 @@ class IndexSection(_Section):
         " shard has used for a third of it is deleted, and what belongs to no snapshot after half"
         " of it. Logs and snapshots keep them for their own retention",
     )
-    flush_documents: int = Field(10_000, ge=1)
-    flush_seconds: float = Field(60, gt=0)
+    flush_documents: int = Field(
+        10_000, ge=1, description="flush a shard to disk after this many documents"
+    )
+    flush_seconds: float = Field(60, gt=0, description="flush a shard to disk after this time")
     standby: str = Field(
         "none",
         description="shards of other workers to keep warm: none, all, or comma-separated numbers",
@@ -516,13 +593,26 @@ class IndexSection(_Section):
 class LimitsSection(_Section):
     """Limits on the size of documents, and on the share of unreadable ones."""
 
-    text_characters: int = Field(2_000_000, ge=1)
-    id_bytes: int = Field(1_024, ge=96, le=1_024)
+    text_characters: int = Field(2_000_000, ge=1, description="longer texts are rejected")
+    id_bytes: int = Field(
+        1_024,
+        ge=96,
+        le=1_024,
+        description="longer ids are rejected; those of longer keys are cut, with a digest",
+    )
     record_bytes: int = Field(
         1_000_000, ge=32_768, description="largest output record; the topics must accept it"
     )
-    reject_share: float = Field(0.5, gt=0, le=1)
-    reject_window: int = Field(1_000, ge=10)
+    reject_share: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="the worker stops if more than this share doesn't fit `documents.*`; commands"
+        " that read files fail if more can't be read",
+    )
+    reject_window: int = Field(
+        1_000, ge=10, description="number of latest documents to which limits.reject_share applies"
+    )
 
 
 class WorkerSection(_Section):
@@ -533,18 +623,23 @@ class WorkerSection(_Section):
         pattern=APP_NAME,
         description="stable name of the worker; default: generated, kept in the state directory",
     )
-    state_dir: Path = Path("neardup-state")
-    stages: _Names = ("fingerprint", "index", "route")
-    http_host: str = "127.0.0.1"
-    http_port: int = Field(9464, ge=0, le=65_535)
-    http: bool = True
+    state_dir: Path = Field(
+        Path("neardup-state"), description="directory of the index; a separate one for each worker"
+    )
+    stages: _Names = Field(
+        ("fingerprint", "index", "route"),
+        description="stages that this worker runs; a comma-separated list",
+    )
+    http_host: str = Field("127.0.0.1", description="address for metrics and health")
+    http_port: int = Field(9464, ge=0, le=65_535, description="port for metrics and health; 0: any")
+    http: bool = Field(default=True, description="serve metrics and health")
     memory: str = Field(
         _AUTO,
         description="memory of the worker, such as 1GiB or 800MiB, at least 256MiB; auto: three"
         " quarters of the cgroup's limit, or without one a quarter of the machine's memory, but at"
         " most 1GiB",
     )
-    batch_records: int = Field(4_000, ge=1)
+    batch_records: int = Field(4_000, ge=1, description="most records in a batch of a stage")
     batch_bytes: int | None = Field(
         None,
         ge=1 << 16,
@@ -557,14 +652,16 @@ class WorkerSection(_Section):
         description="memory for documents and answers waiting in *route*; default: follows from"
         " worker.memory, at most 64 MiB",
     )
-    shutdown_seconds: float = Field(20, gt=0)
+    shutdown_seconds: float = Field(20, gt=0, description="time to finish after SIGTERM or SIGINT")
     check_seconds: float = Field(
         300,
         ge=1,
         description="how often a worker on Kafka checks the topics' settings again",
     )
-    log_format: Literal["text", "json"] = "text"
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = Field("text", description="format of log lines")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="lowest level that is logged"
+    )
 
     @property
     def memory_bytes(self) -> int | None:

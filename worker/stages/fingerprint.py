@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, groupby
@@ -30,6 +29,7 @@ from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
 from worker.generations.turns import SEALED, WAITING
+from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
@@ -39,7 +39,7 @@ from worker.topology import Topology
 from worker.wire import FRAME_BYTES, SetAside, beyond, encode
 from worker.wire.headers import rejection
 
-__all__ = ["Fingerprint", "FingerprintEvents"]
+__all__ = ["Fingerprint"]
 
 _log = logging.getLogger(__name__)
 
@@ -98,16 +98,6 @@ class _Part:
         )
 
 
-class FingerprintEvents:
-    """Callbacks for what *fingerprint* has done. By default they do nothing."""
-
-    def rejected(self, code: str, count: int) -> None:
-        """Handle ``count`` rejected documents; ``code`` is the reason's code."""
-
-    def unusable(self, count: int) -> None:
-        """Handle ``count`` tombstones that forget no document."""
-
-
 class Fingerprint:
     """The stateless, CPU-heavy stage.
 
@@ -134,7 +124,7 @@ class Fingerprint:
         sealed: bool = False,
         starts: Mapping[TopicPartition, int] | None = None,
         aside: Sequence[SetAside] = (),
-        events: FingerprintEvents | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Take where to read and write, how to read a document, and how to sign its text.
 
@@ -159,7 +149,8 @@ class Fingerprint:
         self._watch = watch or FieldWatch(reader, ())
         self._texts = texts
         self._deaths = deaths or Deaths(topology.documents, "", None)
-        self._events = events or FingerprintEvents()
+        self._metrics = metrics or Metrics()
+        self._tally = Tally()
         self._sealed = sealed
         self._starts = starts or {}
         self._aside = aside
@@ -169,8 +160,6 @@ class Fingerprint:
         self._first = FirstCases(_log, silent=silent)
         self._textless = 0
         """How many records of the burst are no documents: tombstones and deletes."""
-        self._unusable = 0
-        self._reasons: Counter[str] = Counter()
         self._ends: dict[TopicPartition, int] = {}
 
     def adopt(
@@ -186,8 +175,7 @@ class Fingerprint:
         self._turned = {}
         self._next = offsets = self._in_turn(offsets)
         self._ends = {}
-        self._unusable = 0
-        self._reasons = Counter()
+        self._tally.clear()
         self._deaths.passed(offsets)
         self._skipping = {}
         for place, at in offsets.items():
@@ -227,8 +215,7 @@ class Fingerprint:
         Ranges without documents are covered by empty frames, so that frames still tile.
         """
         self._textless = 0
-        self._unusable = 0
-        self._reasons = Counter()
+        self._tally.clear()
         outgoing, starts = self._set_aside()
         if records:
             outgoing += self._taken(records)
@@ -287,7 +274,7 @@ class Fingerprint:
             for offset in range(first, until):
                 unread_one = Record(place.topic, place.partition, offset, -1, None, None)
                 outgoing.append(self._reject(unread_one, _UNREAD))
-            self._reasons["unreadable"] += until - first
+            self._count_rejected("unreadable", until - first)
             outgoing += self._covered(place, until, list(range(first, until)))
             if until == end:
                 del self._skipping[place]
@@ -313,7 +300,7 @@ class Fingerprint:
             "%s[%d]@%d (%d bytes) is rejected as poison: %s",
             record.topic, record.partition, record.offset, size, _POISON,
         )  # fmt: skip
-        self._reasons["poison"] += 1
+        self._count_rejected("poison")
         partition = TopicPartition(record.topic, record.partition)
         return [
             self._reject(record, f"poison: {_POISON}"),
@@ -337,7 +324,7 @@ class Fingerprint:
             blank = signed.blank[rows]
             for at in np.flatnonzero(blank).tolist():
                 record = part.records[at]
-                self._reasons["empty-text"] += 1
+                self._count_rejected("empty-text")
                 reason = "empty-text: nothing is left of the text once it is normalised"
                 outgoing.append(self._reject(record, reason))
                 part.aside.offsets.append(record.offset)
@@ -404,7 +391,7 @@ class Fingerprint:
         except Unreadable as error:
             said = f"a tombstone forgets no document: {error}. It is passed on"
             self._first.tell("tombstone", record, said)
-            self._unusable += 1
+            self._tally.add(table.TOMBSTONES_UNUSABLE)
             return None
 
     def _deleted(self, record: Record, deletion: Deleted) -> bytes:
@@ -419,13 +406,17 @@ class Fingerprint:
         """Count a document that can't be read; log the first for each reason."""
         value = record.value or b""
         said = f"rejected: {error}"
-        self._reasons[error.code] += 1
+        self._count_rejected(error.code)
         if error.code == NULL_TEXT:
             said += "; for the deletes of a change feed see documents.deletes"
             self._textless += 1
             self._look(record, value)
         self._guard.rejected(error, value)
         self._first.tell(error.code, record, said)
+
+    def _count_rejected(self, code: str, count: int = 1) -> None:
+        self._tally.add(table.DOCUMENTS, count, "rejected")
+        self._tally.add(table.REJECTED, count, code)
 
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
@@ -466,9 +457,5 @@ class Fingerprint:
         """Count what was rejected, and forget deaths that lie behind."""
         self._deaths.passed(self._ends)
         self._turned = {}
-        for code, count in self._reasons.items():
-            self._events.rejected(code, count)
-        self._events.unusable(self._unusable)
-        self._unusable = 0
-        self._reasons = Counter()
+        self._tally.commit(self._metrics)
         self._ends = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from worker.bus import (
@@ -15,47 +14,20 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
+from worker.metrics import Metrics, table
 from worker.stages.answers import Answers, split_answer
 from worker.stages.base import NOTHING, Burst, Shards, Status
 from worker.stages.dates import DateReports
 from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
-from worker.stages.ownership import Ownership, Shard, ShardStore, StoreSize
+from worker.stages.ownership import Ownership, Shard, ShardStore
+from worker.stages.shard_figures import ShardFigures
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, encode
 
-__all__ = ["Index", "IndexCounts", "IndexEvents"]
+__all__ = ["Index"]
 
 StoreT = TypeVar("StoreT", bound=ShardStore)
-
-
-@dataclass(slots=True)
-class IndexCounts:
-    """Counts of one burst, for metrics."""
-
-    documents: int = 0
-    replayed: int = 0
-    candidates: int = 0
-    matches: int = 0
-    absorbed: int = 0
-    covered: int = 0
-    divided: int = 0
-    dropped: int = 0
-    older: int = 0
-    repeated: int = 0
-
-
-class IndexEvents:
-    """Callbacks for what *index* does, from the stage's thread. By default they do nothing."""
-
-    def indexed(self, counts: IndexCounts) -> None:
-        """Handle a burst that was judged and committed, or only replayed."""
-
-    def status(self, status: Status) -> None:
-        """Handle the status of the shards; called about once a second."""
-
-    def holding(self, stores: Mapping[int, StoreSize]) -> None:
-        """Handle the open stores, by shard; called about once a second."""
 
 
 class _Read:
@@ -101,7 +73,7 @@ class Index(Generic[StoreT]):
         judge: Judge,
         shards: Ownership[StoreT],
         frame_bytes: int = FRAME_BYTES,
-        events: IndexEvents | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Take where to read and write, who judges frames, and the shards that are owned.
 
@@ -112,13 +84,13 @@ class Index(Generic[StoreT]):
         self._judge = judge
         self._shards = shards
         self._frame_bytes = frame_bytes
-        self.events = events or IndexEvents()
+        self.metrics = metrics or Metrics()
+        self._figures = ShardFigures()
         self._turns = Turns(topology.generation, topology.layout.id)
         self._pending: dict[TopicPartition, Judgement] = {}
         self._begun: dict[TopicPartition, int] = {}
         self._reported: dict[TopicPartition, int] = {}
         self._report = False
-        self._counts = IndexCounts()
         self._dates = DateReports(window=judge.has_window)
 
     @property
@@ -150,7 +122,6 @@ class Index(Generic[StoreT]):
         self._turns.forget(starts)
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
-        self._counts = IndexCounts()
         # A poll may return a partition's records in several runs. They are judged as one batch,
         # because the store doesn't show the first run's changes until the transaction commits.
         by_partition: dict[TopicPartition, list[Record]] = {}
@@ -174,8 +145,6 @@ class Index(Generic[StoreT]):
                 elif turn.passed is not None:
                     pass_over(shard.store, turn.passed)
         offsets = {**self._progress(), **offsets}
-        if not offsets:
-            self.events.indexed(self._counts)
         held = self._shards.waiting() | self._turns.ended
         return Burst(outgoing, offsets, held=held, starts=starts)
 
@@ -205,7 +174,7 @@ class Index(Generic[StoreT]):
         if replayed:
             found = read.documents(replayed)
             documents = self._judge.replay(partition.partition, shard.store, found)
-            self._counts.replayed += documents
+            self.metrics.add(table.INDEX_DOCUMENTS, documents, "replayed")
             self._shards.replayed(documents)
         return frames[len(replayed) :]
 
@@ -216,20 +185,19 @@ class Index(Generic[StoreT]):
         number = partition.partition
         judgement = self._judge.judge(number, shard.store, documents)
         self._pending[partition] = judgement
-        self._count(judgement)
         return self._answers(number, documents.frames, judgement)
 
     def _count(self, judgement: Judgement) -> None:
-        decision = judgement.decision
-        self._counts.documents += judgement.documents
-        self._counts.candidates += decision.candidates
-        self._counts.matches += len(decision.matches.ids)
-        self._counts.absorbed += decision.absorbed
-        self._counts.covered += decision.covered
-        self._counts.divided += decision.divided
-        self._counts.dropped += decision.dropped
-        self._counts.older += decision.older
-        self._counts.repeated += decision.repeated
+        decision, add = judgement.decision, self.metrics.add
+        add(table.INDEX_DOCUMENTS, judgement.documents, "live")
+        add(table.INDEX_CANDIDATES, decision.candidates)
+        add(table.INDEX_MATCHES, len(decision.matches.ids))
+        add(table.INDEX_ABSORBED, decision.absorbed)
+        add(table.INDEX_COVERED, decision.covered)
+        add(table.INDEX_DIVIDED, decision.divided)
+        add(table.INDEX_DROPPED, decision.dropped)
+        add(table.INDEX_OLDER, decision.older)
+        add(table.INDEX_REPEATED, decision.repeated)
 
     def _answers(
         self, shard: int, frames: Sequence[Placed], judgement: Judgement
@@ -252,18 +220,18 @@ class Index(Generic[StoreT]):
             partition, judgement = self._pending.popitem()
             shard = self._shards.owned[partition]
             shard.committed = judgement.offset
+            self._count(judgement)
             if partition == min(self._shards.owned):  # All shards see the same documents.
                 self._dates.judged(judgement.decision, judgement.documents)
             with self._shards.guarded(partition):
                 judgement.apply(shard.store)
-        self.events.indexed(self._counts)
 
     def idle(self) -> None:
         """Start flushes and snapshots that are due, and report status and stores."""
         self._shards.idle()
         self._report = True
-        self.events.status(self.status())
-        self.events.holding(self.stores())
+        self._figures.status(self.metrics, self.status())
+        self._figures.stores(self.metrics, self.stores())
 
     def status(self) -> Status:
         """Return the state of the shards; see `Shards`."""

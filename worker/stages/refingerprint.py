@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lsh import Fingerprinter
 from worker.bus import LogReader, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.base import DocumentFormat
+from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst
 from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
 from worker.stages.framing import Framer
 from worker.stages.order import follow, placed
 from worker.stages.payloads import Payloads
-from worker.stages.replacement import Found, LeftOut, Replacement, Signer
+from worker.stages.replacement import Found, Replacement, Signer
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, HandOver, SetAside, document_bytes, encode, hand_over
 
-__all__ = ["Refingerprint", "RefingerprintCounts", "RefingerprintEvents"]
+__all__ = ["Refingerprint"]
 
 _log = logging.getLogger(__name__)
 
@@ -29,24 +30,6 @@ _PAUSED_AT = 1 / 2
 """A share of the buffer: frames that wait and take more than that pause the log."""
 _RESUMED_AT = 1 / 8
 """A share. Pausing discards what was prefetched, so the band is wide."""
-
-
-@dataclass(slots=True)
-class RefingerprintCounts:
-    """Counts of one burst, for metrics.
-
-    ``documents`` have new fingerprints. ``left_out`` is how many have none, by the reason.
-    """
-
-    documents: int = 0
-    left_out: Counter[LeftOut] = field(default_factory=Counter)
-
-
-class RefingerprintEvents:
-    """Callbacks for what *refingerprint* has done. By default they do nothing."""
-
-    def refingerprinted(self, counts: RefingerprintCounts) -> None:
-        """Handle a burst that was committed."""
 
 
 @dataclass(slots=True)
@@ -93,7 +76,7 @@ class Refingerprint:
         buffer_bytes: int = 16 << 20,
         deaths: Deaths | None = None,
         aside: Sequence[SetAside] = (),
-        events: RefingerprintEvents | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Take the earlier log and the new one, and how to read a document and to sign its text.
 
@@ -117,7 +100,8 @@ class Refingerprint:
         self._framer = Framer(self._target, frame_bytes)
         self._buffer_bytes = buffer_bytes
         self._payloads = Payloads(self._documents, documents, buffer_bytes, aside)
-        self._events = events or RefingerprintEvents()
+        self._metrics = metrics or Metrics()
+        self._tally = Tally()
         self._waiting: deque[_Waiting] = deque()
         self._cost = 0
         self._held: frozenset[TopicPartition] = frozenset()
@@ -125,7 +109,6 @@ class Refingerprint:
         self._ended = False
         self._told: set[int] = set()
         self._passed: dict[TopicPartition, int] = {}
-        self._counts = RefingerprintCounts()
 
     def adopt(
         self,
@@ -141,7 +124,7 @@ class Refingerprint:
         self._held = frozenset()
         self._coverage = Coverage()
         self._ended = False
-        self._counts = RefingerprintCounts()
+        self._tally.clear()
         self._passed = {}
         self._payloads.forget()
         starts = {place: max(at, watermarks(place)[0]) for place, at in offsets.items()}
@@ -243,8 +226,9 @@ class Refingerprint:
         """Return what to write to the new log for a record of the earlier one."""
         frame = one.replacement
         if frame is not None:
-            self._counts.documents += frame.signed
-            self._counts.left_out += frame.left_out
+            self._tally.add(table.REWRITING_DOCUMENTS, frame.signed, "signed")
+            for why, count in frame.left_out.items():
+                self._tally.add(table.REWRITING_DOCUMENTS, count, why)
             self._passed[TopicPartition(self._documents, frame.partition)] = frame.end
             return [encode(made) for made in frame.frames(self._framer, self._slots)]
         if one.last:
@@ -256,8 +240,7 @@ class Refingerprint:
         """Count what was written, and forget deaths that lie behind."""
         self._signer.deaths.passed(self._passed)
         self._passed = {}
-        self._events.refingerprinted(self._counts)
-        self._counts = RefingerprintCounts()
+        self._tally.commit(self._metrics)
 
     def _full(self) -> frozenset[TopicPartition]:
         """Return the log if enough of it waits, or all of it is done."""

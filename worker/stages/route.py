@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, compress
 
 from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.matches import MatchWriter
+from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.framing import checksum
 from worker.stages.lanes import Answers, Lane, Step
@@ -29,31 +28,9 @@ from worker.wire.headers import (
     without_own,
 )
 
-__all__ = ["Route", "RouteCounts", "RouteEvents"]
+__all__ = ["Route"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class RouteCounts:
-    """Counts of one burst, for metrics; ``lost`` is by reason code, ``timestamps`` are in ms."""
-
-    unique: int = 0
-    duplicate: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
-    tombstones: int = 0
-    timestamps: list[int] = field(default_factory=list)
-    samples: list[tuple[bytes, bytes, float]] = field(default_factory=list)
-
-
-class RouteEvents:
-    """Callbacks for what *route* has done. By default they do nothing."""
-
-    def routed(self, counts: RouteCounts) -> None:
-        """Handle a burst that was published."""
-
-    def waiting(self, size: int) -> None:
-        """Handle what waits in all lanes, in bytes; called about once a second."""
 
 
 class Route:
@@ -77,7 +54,7 @@ class Route:
         clock: Callable[[], float],
         buffer_bytes: int = 64 << 20,
         aside: Sequence[SetAside] = (),
-        events: RouteEvents | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Take where to read and write; ``following`` has the index's next generation.
 
@@ -105,7 +82,7 @@ class Route:
         self._same = same_partitions
         self._aside = aside
         self._buffer_bytes = buffer_bytes
-        self._events = events or RouteEvents()
+        self._metrics = metrics or Metrics()
         self._clock = clock
         self._looked_at = clock()
         self._waits = Waits(self._documents)
@@ -113,7 +90,9 @@ class Route:
         self._answers: dict[TopicPartition, Answers] = {}
         self._inputs: dict[int, list[TopicPartition]] = {}
         self._held: frozenset[TopicPartition] = frozenset()
-        self._counts = RouteCounts()
+        self._tally = Tally()
+        self._unique_count = self._duplicate_count = 0
+        self._timestamps: list[int] = []
         self._room = sys.maxsize
 
     def adopt(
@@ -218,7 +197,7 @@ class Route:
         """Buffer records, and return the verdicts that are complete; see `Stage`."""
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
-        self._counts = RouteCounts()
+        self._clear_counts()
         for record in records:
             lane = self._lanes[record.partition]
             if record.topic != self._documents:
@@ -316,11 +295,11 @@ class Route:
             topic = self._duplicate
             value, listed, first = self._writer.write(record, matches)
             own += [(MATCHES, listed), (FIRST, first)]
-            self._counts.duplicate += 1
+            self._duplicate_count += 1
         else:
-            self._counts.unique += 1
+            self._unique_count += 1
         if record.timestamp >= 0:
-            self._counts.timestamps.append(record.timestamp)
+            self._timestamps.append(record.timestamp)
         return self._forward(topic, record, value, (*without_own(record.headers), *own))
 
     def _forward(
@@ -344,7 +323,7 @@ class Route:
 
         Whoever reads one of them, or compacts it, has to delete the document as well.
         """
-        self._counts.tombstones += 1
+        self._tally.add(table.TOMBSTONES)
         for topic in (self._unique, self._duplicate):
             yield self._forward(topic, record, record.value, without_own(record.headers))
 
@@ -360,7 +339,8 @@ class Route:
         return self._reject(record, NOT_JUDGED)
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
-        self._counts.lost[reason.partition(":")[0]] += 1
+        self._tally.add(table.DOCUMENTS, 1, "rejected")
+        self._tally.add(table.REJECTED, 1, reason.partition(":")[0])
         place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
         _log.error("%s[%d] offset %d: %s", *place.values(), reason, extra=place)
         return self._forward(
@@ -369,8 +349,21 @@ class Route:
 
     def committed(self) -> None:
         """Count what was published."""
-        self._events.routed(self._counts)
-        self._counts = RouteCounts()
+        metrics, now = self._metrics, self._metrics.clock()
+        metrics.add(table.DOCUMENTS, self._unique_count, "unique")
+        metrics.add(table.DOCUMENTS, self._duplicate_count, "duplicate")
+        metrics.observe(
+            table.LATENCY_SECONDS,
+            [max(0.0, now - timestamp / 1_000) for timestamp in self._timestamps],
+        )
+        self._tally.commit(metrics)
+        self._clear_counts()
+
+    def _clear_counts(self) -> None:
+        """Begin to count a transaction. What is counted for each document has no tally."""
+        self._tally.clear()
+        self._unique_count = self._duplicate_count = 0
+        self._timestamps = []
 
     def _look(self) -> None:
         """Report, once a second, what waits, and documents that wait for deleted answers."""
@@ -378,7 +371,8 @@ class Route:
         if now - self._looked_at < 1.0:
             return
         self._looked_at = now
-        self._events.waiting(sum(lane.total() for lane in self._lanes.values()))
+        waiting = sum(lane.total() for lane in self._lanes.values())
+        self._metrics.set(table.MEMORY_BYTES, waiting, "lanes")
         self._waits.look(
             {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, now
         )

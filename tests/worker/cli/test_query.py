@@ -158,7 +158,7 @@ def test_what_is_no_state_or_no_server_is_an_error_in_one_line(tmp_path: Path) -
 
 
 def test_a_worker_that_is_asked_is_named_as_one() -> None:
-    pages = Pages(Metrics().registry, Health)
+    pages = Pages(Metrics(), Health)
     with serving("127.0.0.1", 0, pages.answer) as port:
         said = refused(TEXT, "--server", f"127.0.0.1:{port}")
     assert "takes no queries (status 405); workers don't" in said

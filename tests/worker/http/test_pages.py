@@ -9,8 +9,7 @@ import pytest
 
 from worker.http.health import Health
 from worker.http.pages import Pages
-from worker.metrics import Metrics
-from worker.stages import RouteCounts
+from worker.metrics import Metrics, table
 
 
 def ask(pages: Pages, request: str) -> tuple[int, dict[str, str], str]:
@@ -22,10 +21,11 @@ def ask(pages: Pages, request: str) -> tuple[int, dict[str, str], str]:
 
 
 def test_health_and_metrics() -> None:
-    metrics = Metrics(clock=lambda: 10.0)
-    metrics.verdicts.routed(RouteCounts(unique=3, duplicate=2, timestamps=[9_900]))
+    metrics = Metrics("news")
+    metrics.add(table.DOCUMENTS, 3, "unique")
+    metrics.observe(table.LATENCY_SECONDS, [0.1])
     health = Health()
-    pages = Pages(metrics.registry, lambda: health)
+    pages = Pages(metrics, lambda: health)
     assert ask(pages, "GET /healthz HTTP/1.1")[0] == 200
     assert ask(pages, "GET /readyz?verbose HTTP/1.0")[0] == 200
     health = replace(health, restoring=["index"])
@@ -36,14 +36,14 @@ def test_health_and_metrics() -> None:
     health = Health(failed="index")
     assert ask(pages, "GET /healthz HTTP/1.1")[0] == 503
     _, headers, body = ask(pages, "GET /metrics HTTP/1.1")
-    assert 'neardup_documents_total{verdict="unique"} 3.0' in body
-    assert 'neardup_latency_seconds_bucket{le="0.1"} 1.0' in body
+    assert 'neardup_documents_total{app="news",verdict="unique"} 3.0' in body
+    assert 'neardup_latency_seconds_bucket{app="news",le="0.1"} 1.0' in body
     assert headers["Content-Length"] == str(len(body.encode()))
     assert ask(pages, "GET /nothing HTTP/1.1")[0] == 404
 
 
 def test_head_is_answered_without_a_body() -> None:
-    pages = Pages(Metrics().registry, Health)
+    pages = Pages(Metrics(), Health)
     status, headers, body = ask(pages, "GET /healthz HTTP/1.1")
     bare, same, nothing = ask(pages, "HEAD /healthz HTTP/1.1")
     assert (bare, same["Content-Length"], nothing) == (status, headers["Content-Length"], "")
@@ -52,7 +52,7 @@ def test_head_is_answered_without_a_body() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
 def test_other_methods_are_refused(method: str) -> None:
-    status, headers, _ = ask(Pages(Metrics().registry, Health), f"{method} /metrics HTTP/1.1")
+    status, headers, _ = ask(Pages(Metrics(), Health), f"{method} /metrics HTTP/1.1")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
 
 
@@ -68,12 +68,12 @@ def test_other_methods_are_refused(method: str) -> None:
     ],
 )
 def test_what_is_no_request_is_refused_without_a_reason(request_line: str) -> None:
-    status, _, body = ask(Pages(Metrics().registry, Health), request_line)
+    status, _, body = ask(Pages(Metrics(), Health), request_line)
     assert (status, body) == (400, "Bad Request\n")
 
 
 def test_no_answer_names_the_software() -> None:
-    pages = Pages(Metrics().registry, Health)
+    pages = Pages(Metrics(), Health)
     for request in ("GET /healthz HTTP/1.1", "GET /none HTTP/1.1", "POST / HTTP/1.1", "x"):
         _, headers, body = ask(pages, request)
         assert "Server" not in headers

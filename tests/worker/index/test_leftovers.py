@@ -20,7 +20,7 @@ from worker.index.directory import ShardDirectories, beside
 from worker.index.leftovers import Leftovers, keep_looking, look_seconds, look_through
 from worker.index.store import StoreHeader
 from worker.loop import Loop
-from worker.metrics import Metrics
+from worker.metrics import Metrics, table
 from worker.offline.embedded import create_topics
 from worker.settings import Settings
 from worker.topology import STAGES
@@ -175,8 +175,7 @@ def test_a_shard_that_comes_back_in_time_has_its_store(tmp_path: Path) -> None:
         site.stop("b")
         site.wait(THIRD - 10)
     assert len(first.index.owned) == 2
-    replayed = "neardup_index_documents_total", {"kind": "replayed"}
-    assert first.metrics.registry.get_sample_value(*replayed) == 0
+    assert first.metrics.value(table.INDEX_DOCUMENTS, "replayed") == 0
     assert first.stores() == ["shard-000", "shard-001"]
     site.close()
 

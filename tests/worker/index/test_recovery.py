@@ -11,6 +11,7 @@ import pytest
 from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, TEXTS, SnapshotRun, lose_everything, lose_one
+from worker.metrics import table
 from worker.stages import StageError
 
 
@@ -19,10 +20,10 @@ def lose_the_header(run: SnapshotRun) -> None:
 
 
 def flip_bits(run: SnapshotRun) -> None:
-    for table in run.store_path(1).glob("*.sst"):
-        data = bytearray(table.read_bytes())
+    for path in run.store_path(1).glob("*.sst"):
+        data = bytearray(path.read_bytes())
         data[len(data) // 3 : len(data) // 3 + 16] = b"\xa5" * 16
-        table.write_bytes(data)
+        path.write_bytes(data)
 
 
 def cut_a_table(run: SnapshotRun) -> None:
@@ -205,14 +206,12 @@ def test_shipping_that_fails_is_a_warning_and_is_tried_again(
     run.feed_some(0, 20)
     run.snapshot()
     assert sum("was not shipped" in record.getMessage() for record in caplog.records) == SHARDS
-    registry = run.embedded.application.metrics.registry
-    assert registry.get_sample_value("neardup_snapshots_total", {"outcome": "failed"}) == SHARDS
+    metrics = run.embedded.application.metrics
+    assert metrics.value(table.SNAPSHOTS, "failed") == SHARDS
     run.kept.unlink()
     run.snapshot()
-    assert registry.get_sample_value("neardup_snapshots_total", {"outcome": "shipped"}) == SHARDS
-    assert registry.get_sample_value("neardup_snapshot_offset", {"shard": "0"}) == (
-        run.index.stores()[0].offset
-    )
+    assert metrics.value(table.SNAPSHOTS, "shipped") == SHARDS
+    assert metrics.value(table.SNAPSHOT_OFFSET, "0") == run.index.stores()[0].offset
     assert not list(run.store_path(0).parent.glob("*.checkpoint"))
     run.close()
 

@@ -18,6 +18,7 @@ from worker.bus.shared import SharedReader
 from worker.index.standby import Standby
 from worker.index.store import BandStore
 from worker.loop import Loop
+from worker.metrics import table
 from worker.offline.embedded import create_topics
 from worker.settings import Settings
 from worker.stages import Index
@@ -59,9 +60,7 @@ class Worker:
         return dict(self.index.status().standby_lag)
 
     def replayed(self) -> float:
-        registry = self.application.metrics.registry
-        value = registry.get_sample_value("neardup_index_documents_total", {"kind": "replayed"})
-        return value or 0.0
+        return self.application.metrics.value(table.INDEX_DOCUMENTS, "replayed") or 0.0
 
     def leave(self) -> None:
         """Be away for longer than a session lasts."""

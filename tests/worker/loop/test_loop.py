@@ -22,7 +22,8 @@ from worker.bus import (
 )
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
-from worker.loop.options import LoopEvents, LoopOptions
+from worker.loop.options import LoopOptions
+from worker.metrics import Metrics, table
 from worker.probe import Point, Probe
 from worker.stages import Burst, StageError
 from worker.stages.base import NOTHING
@@ -188,16 +189,6 @@ def test_a_group_without_offsets_is_refused() -> None:
         run(loop)
 
 
-class Unread(LoopEvents):
-    """How many partitions were assigned, and not read, after each assignment."""
-
-    def __init__(self) -> None:
-        self.counts: list[int] = []
-
-    def unread(self, partitions: int) -> None:
-        self.counts.append(partitions)
-
-
 def test_partitions_that_were_added_are_read_once_a_loop_does(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -207,21 +198,21 @@ def test_partitions_that_were_added_are_read_once_a_loop_does(
     made.commit_offsets("w", {TopicPartition("wide", n): 0 for n in range(2)})
     for number in range(3):
         made.append(Outgoing("wide", number, None, b"%d" % number))
-    told = Unread()
+    metrics = Metrics()
     seat = made.join("w", ["wide"], "one")
-    narrow = Loop(Copier(), seat, partitions={"wide": 2}, events=told)
+    narrow = Loop(Copier(), seat, partitions={"wide": 2}, metrics=metrics)
     run(narrow)
-    assert told.counts[-1] == 1
+    assert metrics.value(table.UNREAD_PARTITIONS, "copier") == 1
     assert narrow.owned == {TopicPartition("wide", 0), TopicPartition("wide", 1)}
     assert "wide[2] is not read yet (1 of 3 partitions): partitions were added" in caplog.text
     assert set(copied(made)) == {b"0", b"1"}
     writer = made.log_writer("plan", "out")
     writer.renew()
     writer.commit([Outgoing("out", 0, None, b"2")], {"w": {TopicPartition("wide", 2): 0}})
-    wide = Loop(Copier(), narrow.member, partitions={"wide": 3}, events=told)
+    wide = Loop(Copier(), narrow.member, partitions={"wide": 3}, metrics=metrics)
     wide.take_over(narrow)
     run(wide)
-    assert told.counts[-1] == 0
+    assert metrics.value(table.UNREAD_PARTITIONS, "copier") == 0
     assert len(wide.owned) == 3
     assert set(copied(made)) == {b"0", b"1", b"2"}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from tests.support.copying import Copier
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
-from worker.metrics import Metrics
+from worker.metrics import Metrics, table
 from worker.stages import Burst
 from worker.stages.base import NOTHING
 
@@ -47,17 +48,17 @@ class Watched:
     """A loop with its metrics."""
 
     def __init__(self, bus: MemoryBus, instance: str) -> None:
-        metrics = Metrics()
-        self.loop = Loop(Copier(), bus.join("g", ["in"], instance), events=metrics.loop("copier"))
-        self._registry = metrics.registry
+        self.metrics = Metrics()
+        member = bus.join("g", ["in"], instance)
+        self.loop = Loop(Copier(), member, metrics=self.metrics)
 
-    def sample(self, name: str) -> float | None:
-        return self._registry.get_sample_value(f"neardup_{name}", {"stage": "copier"})
+    def assigned(self) -> float | None:
+        return self.metrics.value(table.ASSIGNED_PARTITIONS, "copier")
 
     def seat(self) -> tuple[bool, float | None]:
         """Poll once; return whether it is seated, and on how many partitions."""
         self.loop.step(0)
-        return self.loop.seated, self.sample("assigned_partitions")
+        return self.loop.seated, self.assigned()
 
 
 def a_bus() -> MemoryBus:
@@ -76,10 +77,10 @@ def test_a_seat_that_is_lost_and_comes_back() -> None:
     bus.silence("g")
     assert one.seat() == (False, 0)
     assert one.seat() == (False, 0)
-    assert one.sample("rebalances_total") == 1
+    assert one.metrics.value(table.REBALANCES, "copier") == 1
     bus.answer("g")
     assert one.seat() == (True, 1)
-    assert one.sample("rebalances_total") == 2
+    assert one.metrics.value(table.REBALANCES, "copier") == 2
     bus.append(Outgoing("in", 0, None, b"a"))
     one.loop.step(0)
     assert [record.value for record in bus.read("out", 0, 0, 10)] == [b"a"]
@@ -159,11 +160,7 @@ def test_who_is_succeeded_is_in_no_metric_any_more() -> None:
     one.seat()
     bus.append(Outgoing("in", 0, None, b"a"))
     one.loop.lag()
-    place = {"stage": "copier", "topic": "in", "partition": "0"}
-
-    def lag() -> float | None:
-        return one._registry.get_sample_value("neardup_consumer_lag_records", place)
-
-    assert (one.sample("assigned_partitions"), lag()) == (1, 1)
+    lag = partial(one.metrics.value, table.CONSUMER_LAG_RECORDS, "copier", "in", "0")
+    assert (one.assigned(), lag()) == (1, 1)
     Loop(Holder(), one.loop.member).take_over(one.loop)
-    assert (one.sample("assigned_partitions"), lag()) == (0, None)
+    assert (one.assigned(), lag()) == (0, None)

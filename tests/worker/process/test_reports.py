@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from worker.metrics import Metrics
+from worker.metrics import Metrics, table
 from worker.process.reports import Reports, Seats, totals
-from worker.stages import RouteCounts
 
 STAGES = ("fingerprint", "index", "route")
 SEATS = Seats(2, 4, 1, 2)
@@ -35,10 +34,10 @@ def test_rates_come_every_minute_and_an_idle_minute_is_told_once(
 ) -> None:
     caplog.set_level("INFO")
     metrics = Metrics()
-    reports = Reports(STAGES, lambda: totals(metrics.registry, STAGES), 0.0)
-    metrics.loop("fingerprint").polled(6_000)
-    metrics.verdicts.routed(RouteCounts(unique=3_000, duplicate=90))
-    metrics.verdicts.rejected("no-text", 6)
+    reports = Reports(STAGES, lambda: totals(metrics, STAGES), 0.0)
+    metrics.add(table.RECORDS, 6_000, "fingerprint")
+    for verdict, count in (("unique", 3_000), ("duplicate", 90), ("rejected", 6)):
+        metrics.add(table.DOCUMENTS, count, verdict)
     reports.look(59.9, SEATS, NONE, ready=False)
     assert said(caplog) == []
     reports.look(60.0, SEATS, {**NONE, "route": 2_904}, ready=False)
@@ -69,7 +68,7 @@ def test_only_what_its_stages_know(
     stages: tuple[str, ...], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    registry = Metrics().registry
-    reports = Reports(stages, lambda: totals(registry, stages), 0.0)
+    metrics = Metrics()
+    reports = Reports(stages, lambda: totals(metrics, stages), 0.0)
     reports.look(60.0, SEATS, dict.fromkeys(stages, 0), ready=False)
     assert said(caplog)[0].startswith(told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,9 +18,10 @@ from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
 from worker.http.health import Health
 from worker.loop import Loop
+from worker.metrics import Metrics, table
 from worker.offline.embedded import create_topics
 from worker.process.part import PartThread
-from worker.process.service import Service, _pulse
+from worker.process.service import Service, _pulse, show_what_is_built
 from worker.settings import load
 from worker.stages import RestoreState, Status
 
@@ -153,14 +155,24 @@ def test_a_worker_says_what_it_takes_of_its_memory(tmp_path: Path) -> None:
     service._measure()
     shares = settings.memory()
 
-    def sample(name: str, part: str) -> float | None:
-        return service.metrics.registry.get_sample_value(f"neardup_memory_{name}", {"part": part})
-
-    assert sample("share_bytes", "worker") == 512 << 20
-    assert sample("share_bytes", "write_buffers") == shares.write_buffers
-    assert sample("share_bytes", "lanes") == shares.lanes
-    cache = sample("share_bytes", "cache") or 0
-    assert cache == shares.most_cache
-    assert sample("bytes", "cells") == store.held_bytes() > 0
-    assert 0 < (sample("bytes", "write_buffers") or 0) < shares.write_buffers
+    share = partial(service.metrics.value, table.MEMORY_SHARE_BYTES)
+    taken = partial(service.metrics.value, table.MEMORY_BYTES)
+    assert share("worker") == 512 << 20
+    assert share("write_buffers") == shares.write_buffers
+    assert share("lanes") == shares.lanes
+    assert share("cache") == shares.most_cache
+    assert taken("cells") == store.held_bytes() > 0
+    assert 0 < (taken("write_buffers") or 0) < shares.write_buffers
     store.close()
+
+
+def test_what_the_next_generation_has_to_read_is_shown_while_it_is_built() -> None:
+    metrics = Metrics()
+    seats = {TopicPartition("g1.shards", 0): 4, TopicPartition("g1.shards", 2): 5}
+    anew = {TopicPartition("fingerprints", 0): 7}
+    show_what_is_built(metrics, {"index": seats, "refingerprint": anew})
+    assert metrics.numbers(table.BUILDING_REMAINING_RECORDS) == {("0",): 4, ("2",): 5}
+    assert metrics.value(table.REWRITING_REMAINING_RECORDS) == 7
+    show_what_is_built(metrics, {})
+    assert metrics.numbers(table.BUILDING_REMAINING_RECORDS) == {}
+    assert metrics.value(table.REWRITING_REMAINING_RECORDS) == 0

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from worker.bus import Outgoing, Queued
 from worker.bus.memory import MemoryBus
 from worker.http.server import Limits, Posts, serving
 from worker.index.store import BandStore
-from worker.metrics import Metrics
+from worker.metrics import Metrics, table
 from worker.queries.service import QueryService
 from worker.wire import FrameError
 
@@ -73,9 +74,6 @@ class Server:
             connection.close()
         is_json = answer.headers["Content-Type"] == "application/json"
         return answer.status, json.loads(said) if is_json else said.decode()
-
-    def counted(self, name: str, **labels: str) -> float | None:
-        return self.metrics.registry.get_sample_value(name, labels)
 
 
 @contextmanager
@@ -130,7 +128,7 @@ def test_several_queries_are_answered_in_their_order(server: Server) -> None:
     assert status == 200
     assert [one["verdict"] for one in said["answers"]] == ["unique", "rejected", "duplicate"]
     assert said["answers"][1]["reason"] == "empty-text: the text is empty or blank"
-    assert server.counted("neardup_query_verdicts_total", verdict="rejected") == 1
+    assert server.metrics.value(table.QUERY_VERDICTS, "rejected") == 1
 
 
 @pytest.mark.parametrize(
@@ -219,8 +217,8 @@ def test_it_is_not_ready_before_all_shards_are_at_the_end_of_the_log(tmp_path: P
             server.site.following.step()
         assert server.get("/readyz")[0] == 200
         assert server.ask(body({"text": TEXT}))[0] == 200
-        assert server.counted("neardup_queries_total", outcome="unready") == 1
-        assert server.counted("neardup_queries_total", outcome="answered") == 1
+        assert server.metrics.value(table.QUERIES, "unready") == 1
+        assert server.metrics.value(table.QUERIES, "answered") == 1
 
 
 def test_an_answer_says_how_far_behind_it_is(tmp_path: Path) -> None:
@@ -233,10 +231,9 @@ def test_an_answer_says_how_far_behind_it_is(tmp_path: Path) -> None:
         end = server.site.bus.end_offset(*server.site.topology.order)
         assert before["position"] < after["position"] < end - 1
         assert after["behind"] == end - after["position"] - 1  # A marker is behind it.
-        labels = {"shard": "1"}
         server.service.export(server.site.bus)
-        assert server.counted("neardup_standby_lag_records", **labels) == after["behind"]
-        assert (server.counted("neardup_index_keys", **labels) or 0) > 0
+        assert server.metrics.value(table.STANDBY_LAG_RECORDS, "1") == after["behind"]
+        assert (server.metrics.value(table.INDEX_KEYS, "1") or 0) > 0
         for _ in range(9):
             server.site.catch_up()
         assert server.ask(body({"text": TEXT}))[1]["behind"] == 0
@@ -253,20 +250,20 @@ def test_it_says_what_it_takes_of_its_memory_and_has_fetched(tmp_path: Path) -> 
     with begun(tmp_path, worker={"memory": "512MiB"}, index={"shards": 2}) as server:
         server.service.export(Queueing())
 
-        def sample(name: str, part: str) -> float | None:
-            return server.counted(f"neardup_{name}", part=part)
-
+        taken = partial(server.metrics.value, table.MEMORY_BYTES)
+        share = partial(server.metrics.value, table.MEMORY_SHARE_BYTES)
+        queued = partial(server.metrics.value, table.QUEUED_MESSAGES)
         shares = server.site.settings.memory()
-        assert sample("queued_messages", "fetched") == 7
-        assert sample("memory_bytes", "fetched") == 5_000
-        assert sample("memory_share_bytes", "fetched") == 2 * shares.log_reader
-        assert sample("memory_share_bytes", "worker") == 512 << 20
+        assert queued("fetched") == 7
+        assert taken("fetched") == 5_000
+        assert share("fetched") == 2 * shares.log_reader
+        assert share("worker") == 512 << 20
         stores: list[BandStore] = []
         server.site.following.use(lambda found: stores.extend(found.values()))
-        assert sample("memory_bytes", "cells") == sum(one.held_bytes() for one in stores) > 0
-        assert sample("memory_share_bytes", "write_buffers") == shares.write_buffers
+        assert taken("cells") == sum(one.held_bytes() for one in stores) > 0
+        assert share("write_buffers") == shares.write_buffers
         # It produces nothing.
-        assert sample("queued_messages", "produced") is None
+        assert queued("produced") is None
 
 
 def test_a_record_that_is_no_frame_is_not_passed_over(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings.machine import machine
+from worker.settings.memory import machine
 
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MIB = 1 << 20

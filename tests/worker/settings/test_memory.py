@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.settings import ConfigurationError, load
-from worker.settings.machine import Machine
-from worker.settings.memory import LEAST_MEMORY, MemoryShares, Wishes, automatic, divided
+from worker.settings.memory import LEAST_MEMORY, Machine, MemoryShares, Wishes, automatic, divided
 
 MIB, GIB = 1 << 20, 1 << 30
 STAGES = ("fingerprint", "index", "route")

@@ -14,7 +14,8 @@ from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_waterma
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
 from worker.formats.first_texts import TextWatch
-from worker.stages import Deaths, FingerprintEvents, RejectLimit, StageError
+from worker.metrics import Metrics, table
+from worker.stages import Deaths, RejectLimit, StageError
 from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
 
 
@@ -188,22 +189,17 @@ class TestTombstones:
         assert said.startswith("documents[0]@0: a tombstone forgets no document: no-id: its key")
 
     def test_those_that_forget_nothing_are_counted_when_they_are_committed(self) -> None:
-        counted: list[int] = []
-
-        class Events(FingerprintEvents):
-            def unusable(self, count: int) -> None:
-                counted.append(count)
-
-        stage = fingerprint(events=Events())
+        metrics = Metrics()
+        stage = fingerprint(metrics=metrics)
         stage.adopt({DOCS: 0}, no_watermarks)
         stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
         stage.adopt({DOCS: 0}, no_watermarks)  # As after an abort.
         stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
-        assert counted == []
+        assert metrics.value(table.TOMBSTONES_UNUSABLE) == 0
         stage.committed()
         stage.process([document(3)])
         stage.committed()
-        assert counted == [2, 0]
+        assert metrics.value(table.TOMBSTONES_UNUSABLE) == 2
 
     def test_a_tombstone_is_never_set_aside_as_poison(self) -> None:
         notes = KeptNotes()

@@ -12,8 +12,9 @@ from tests.support.breadth import thinned
 from tests.support.stages import DOCS, document, route, whole_log
 from tests.worker.stages.lane_answers import FRAME, answer
 from worker.bus import Record, TopicPartition
+from worker.metrics import Metrics, table
 from worker.stages.budget import record_cost
-from worker.stages.route import Route, RouteEvents
+from worker.stages.route import Route
 
 SHARDS = 3
 MATCHES = [TopicPartition(f"app.matches-{shard}", 0) for shard in range(SHARDS)]
@@ -27,20 +28,17 @@ def waiting(stage: Route) -> int:
 
 
 def test_what_waits_is_reported() -> None:
-    told: list[int] = []
-
-    class Events(RouteEvents):
-        def waiting(self, size: int) -> None:
-            told.append(size)
-
+    metrics = Metrics()
     now = 0.0
-    stage = route(SHARDS, BUDGET, clock=lambda: now, events=Events())
+    stage = route(SHARDS, BUDGET, clock=lambda: now, metrics=metrics)
     stage.adopt(dict.fromkeys(INPUTS, 0), whole_log)
     now = 1.0
     stage.process([])
+    assert metrics.value(table.MEMORY_BYTES, "lanes") == 0
     now = 2.0
     stage.process([document(0), document(1)])
-    assert told == [0, record_cost(document(0)) + record_cost(document(1))]
+    waits = record_cost(document(0)) + record_cost(document(1))
+    assert metrics.value(table.MEMORY_BYTES, "lanes") == waits
 
 
 def adopted() -> Route:

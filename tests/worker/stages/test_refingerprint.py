@@ -178,7 +178,7 @@ def test_blank_documents_are_set_aside_with_those_that_were_before() -> None:
     logs.renew()
     assert check(logs) == 0
     assert sum(len(frame.offsets) for _, frame in logs.frames(logs.target)) == 5
-    assert (logs.counts.documents, logs.counts.left_out) == (5, {"blank": 1})
+    assert logs.counts() == {"signed": 5, "blank": 1}
 
 
 def test_documents_that_were_deleted_are_set_aside(caplog: pytest.LogCaptureFixture) -> None:
@@ -193,7 +193,7 @@ def test_documents_that_were_deleted_are_set_aside(caplog: pytest.LogCaptureFixt
     assert (frame.start, frame.end) == (0, 6)
     assert frame.offsets.tolist() == [4, 5]
     assert _accounted([frame]) == [0, 1, 2, 3]
-    assert logs.counts.left_out == {"gone": 4}
+    assert logs.counts() == {"signed": 2, "gone": 4}
     (said,) = [one.getMessage() for one in caplog.records if "deleted" in one.getMessage()]
     assert said.startswith("documents[0] offset 0: this document was deleted")
 
@@ -216,7 +216,7 @@ def test_a_payload_that_can_not_be_read_any_more_is_set_aside() -> None:
     logs.renew()
     ((_, frame),) = logs.frames(logs.target)
     assert (frame.offsets.tolist(), _accounted([frame])) == ([1], [0])
-    assert logs.counts.left_out == {"unreadable": 1}
+    assert logs.counts() == {"signed": 1, "unreadable": 1}
 
 
 @pytest.mark.parametrize("value", [b'{"text": "another"}', None])
@@ -312,7 +312,7 @@ def test_a_document_that_kills_the_worker_three_times_is_left_out(
     assert sorted(documents) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2)]
     aside = [_accounted([frame]) for _, frame in logs.frames(logs.target) if frame.partition]
     assert aside == [[1]]
-    assert (logs.counts.documents, logs.counts.left_out) == (5, {"poison": 1})
+    assert logs.counts() == {"signed": 5, "poison": 1}
     assert any(one.startswith("documents[1]@1 (") for one in caplog.messages)
     assert not logs.notes.life().careful(logs.sent)
 

@@ -11,8 +11,8 @@ from worker.admin.reindex import rewriting
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
 from worker.settings import ConfigurationError, Settings
-from worker.settings.duration import duration_ms
 from worker.settings.sections import SimilaritySection
+from worker.settings.units import duration_ms
 from worker.topology import Topology
 
 __all__ = ["Checks", "check_bands", "check_sizes"]

@@ -9,7 +9,7 @@ from worker.index.snapshots.repository import (
     ShardSnapshots,
     SnapshotDamaged,
 )
-from worker.index.snapshots.shipper import Shipper, ShipperEvents
+from worker.index.snapshots.shipper import Shipper
 from worker.index.snapshots.signing import read_key
 from worker.index.snapshots.verification import Damage, Verification
 
@@ -22,7 +22,6 @@ __all__ = [
     "Repository",
     "ShardSnapshots",
     "Shipper",
-    "ShipperEvents",
     "SnapshotDamaged",
     "Verification",
     "read_key",

@@ -18,11 +18,12 @@ from worker.index.header import StoreHeader
 from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import Interrupted, Repository, ShardSnapshots, file_digest
 from worker.index.snapshots.soundness import check_opening, rotten
-from worker.index.snapshots.verification import Damage, Verification
+from worker.index.snapshots.verification import Verification
 from worker.index.store import BandStore
+from worker.metrics import Metrics, table
 from worker.probe import UNWATCHED, Probe, probing
 
-__all__ = ["Shipper", "ShipperEvents"]
+__all__ = ["Shipper"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,19 +33,6 @@ _END_SECONDS = 5.0
 _SWEEPS = 6
 """In the time within which what is forgotten must be gone, how often what belongs to no snapshot is
 looked for. A shard that stands still ships nothing, so this doesn't wait for the next snapshot."""
-
-
-class ShipperEvents:
-    """Callbacks for the outcome of snapshots. By default they do nothing."""
-
-    def shipped(self, manifest: Manifest) -> None:
-        """Handle a snapshot that is complete."""
-
-    def failed(self, shard: int) -> None:
-        """Handle a snapshot that could not be shipped."""
-
-    def damaged(self, shard: int, damage: Damage) -> None:
-        """Handle files of earlier snapshots that are damaged or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +81,7 @@ class Shipper:
         erasure_seconds: float = 86_400.0,
         trim: Callable[[int], None] | None = None,
         background: bool = True,
-        events: ShipperEvents | None = None,
+        metrics: Metrics | None = None,
         probe: Probe = UNWATCHED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -107,7 +95,7 @@ class Shipper:
         self._sweep_seconds = erasure_seconds / _SWEEPS
         self._trim = trim
         self._background = background
-        self._events = events or ShipperEvents()
+        self._metrics = metrics or Metrics()
         self._probe = probe
         self._clock = clock
         self._turns: dict[int, _Turn] = {}
@@ -219,7 +207,7 @@ class Shipper:
                     self._repository.url,
                     error,
                 )
-                self._events.failed(shard)
+                self._metrics.add(table.SNAPSHOTS, 1, "failed")
                 if isinstance(error, StoreDamaged):
                     self._damaged[shard] = taken.store, error
                 elif shard in self._turns:
@@ -261,9 +249,16 @@ class Shipper:
             manifest.size_bytes >> 20,
             seconds,
         )
-        self._events.shipped(manifest)
+        self._count_shipped(manifest)
         snapshots.retire(header, self._keep)
         return manifest
+
+    def _count_shipped(self, manifest: Manifest) -> None:
+        metrics, shard = self._metrics, str(manifest.shard)
+        metrics.add(table.SNAPSHOTS, 1, "shipped")
+        metrics.set(table.SNAPSHOT_TIMESTAMP_SECONDS, manifest.created, shard)
+        metrics.set(table.SNAPSHOT_OFFSET, manifest.offset, shard)
+        metrics.set(table.SNAPSHOT_BYTES, manifest.size_bytes, shard)
 
     def _check(
         self,
@@ -279,8 +274,8 @@ class Shipper:
             Interrupted: the worker is stopping.
         """
         damage = self._verification.run_if_due(snapshots, header, files, stop=self._ending.is_set)
-        if damage.repairable or damage.lost:
-            self._events.damaged(taken.shard, damage)
+        self._metrics.add(table.SNAPSHOT_DAMAGED_FILES, len(damage.repairable), "yes")
+        self._metrics.add(table.SNAPSHOT_DAMAGED_FILES, len(damage.lost), "no")
         tables = {file.sha256: file.name for file in files if file.name.endswith(".sst")}
         blamed = snapshots.distrusted_files(tables)
         if blamed:

@@ -27,28 +27,15 @@ from worker.index.snapshots import (
     Repository,
     ShardSnapshots,
     Shipper,
-    ShipperEvents,
     Verification,
 )
 from worker.index.snapshots.storage import Storage
 from worker.index.store import BandStore, StoreDamaged, StoreHeader
+from worker.metrics import Metrics, table
 
 HEADER: StoreHeader = {"log": "one"}
 DAY = 86_400.0
 NOON = 1_700_000_000.0
-
-
-class Events(ShipperEvents):
-    """Notes the names of files that were found damaged."""
-
-    def __init__(self) -> None:
-        self.repairable: list[str] = []
-        self.lost: list[str] = []
-
-    def damaged(self, shard: int, damage: Damage) -> None:
-        assert shard == 0
-        self.repairable += [file.name for file in damage.repairable]
-        self.lost += [file.name for file in damage.lost]
 
 
 class Owner:
@@ -61,7 +48,7 @@ class Owner:
         self.snapshots = self.repository.shard(0)
         self.now = NOON
         self.trims: list[int] = []
-        self.events = Events()
+        self.metrics = Metrics()
         self._fs, _ = fsspec.url_to_fs(url)
         self.restart()
 
@@ -76,8 +63,13 @@ class Owner:
             verification=Verification(DAY, lambda: self.now),
             trim=self.trims.append,
             background=False,
-            events=self.events,
+            metrics=self.metrics,
         )
+
+    def damaged(self) -> tuple[float | None, float | None]:
+        """Return how many files were found damaged: which the store has, and has not."""
+        value = self.metrics.value
+        return value(table.SNAPSHOT_DAMAGED_FILES, "yes"), value(table.SNAPSHOT_DAMAGED_FILES, "no")
 
     def grow(self) -> None:
         """Add a table to the store."""
@@ -147,7 +139,7 @@ def test_a_shared_file_that_is_damaged_is_shipped_again(
     restored = owner.restored(tmp_path)
     assert restored.contents().buckets() == owner.store.contents().buckets()
     restored.close()
-    assert (owner.events.repairable, owner.events.lost) == ([shared.name], [])
+    assert owner.damaged() == (1, 0)
     assert f"{shared.name} ({shared.sha256}) is damaged or missing; the store has it" in caplog.text
 
 
@@ -166,7 +158,8 @@ def test_snapshots_that_need_a_lost_file_do_not_count(
     third = owner.ship()
     assert owner.trims == [first.offset, first.offset]
     assert [m.offset for m in owner.snapshots.manifests()] == [third.offset, first.offset]
-    assert (owner.events.repairable, owner.events.lost) == ([], [lost.name])
+    assert owner.damaged() == (0, 1)
+    assert f"{lost.name} (" in caplog.text
     assert f"the snapshots at offsets {second.offset} can't be restored" in caplog.text
 
 
@@ -188,16 +181,16 @@ def test_files_are_read_back_once_in_an_interval_whoever_owns_the_shard(owner: O
     owner.ship()
     owner.restart()
     owner.ship()
-    assert owner.events.repairable == []
+    assert owner.damaged() == (0, 0)
     owner.now += 1
     owner.restart()
     owner.ship()
-    assert owner.events.repairable == [shared.name]
+    assert owner.damaged() == (1, 0)
     owner.rot(shared)
     owner.now += DAY - 1
     owner.restart()
     owner.ship()
-    assert owner.events.repairable == [shared.name]
+    assert owner.damaged() == (1, 0)
 
 
 def test_a_store_that_has_rotted_too_is_not_shipped_again(owner: Owner) -> None:
@@ -240,7 +233,7 @@ def test_without_a_note_that_makes_sense_files_are_read_back(
     else:
         place.write_bytes(note)
     owner.ship()
-    assert owner.events.repairable == [shared.name]
+    assert owner.damaged() == (1, 0)
     owner.store.close()
 
 
@@ -314,13 +307,13 @@ def test_a_worker_without_its_state_goes_on_after_rot_in_all_snapshots(
     run.feed_some(60, 90)
     run.snapshot()
     assert run.log_start
-    sample = run.embedded.application.metrics.registry.get_sample_value
+    sample = run.embedded.application.metrics.value
     run.close()
     lose_everything(run)
     run.open()
     run.feed_some(90, 120)
     assert by_id(run.finish()) == expected
-    assert sample("neardup_snapshot_damaged_files_total", {"in_store": "yes"}) == shared
-    assert sample("neardup_snapshot_damaged_files_total", {"in_store": "no"}) == 0
+    assert sample(table.SNAPSHOT_DAMAGED_FILES, "yes") == shared
+    assert sample(table.SNAPSHOT_DAMAGED_FILES, "no") == 0
     run.prove(tmp_path)
     run.close()

@@ -1,4 +1,7 @@
-"""Secrets from files: beside any key of a table, ``KEY_file`` names a file that holds the value."""
+"""Files that settings name: secrets, and the lines that are left out of texts.
+
+Beside any key of a table, ``KEY_file`` names a file that holds the value.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from lsh import parse_lines
 from worker.settings.errors import ConfigurationError
 from worker.settings.mask import REFUSED, is_mask
 
-__all__ = ["FILE", "check_names", "resolved"]
+__all__ = ["FILE", "check_names", "line_list", "resolved"]
 
 FILE = "_file"
+_MOST_BYTES = 1 << 20
 T = TypeVar("T")
 
 
@@ -59,3 +64,25 @@ def _read(where: str, path: object) -> str:
     if is_mask(value):
         raise ConfigurationError(f"{where}: {REFUSED}")
     return value
+
+
+def line_list(where: str, path: Path) -> frozenset[str]:
+    """Return the lines in a file.
+
+    Raises:
+        ValueError: the file can't be read, isn't text, is too large, or has no line.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"{where}: {path} can't be read: {error.strerror}") from None
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"{where}: {path} must be at most {_MOST_BYTES:,} bytes")
+    try:
+        lines = parse_lines(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError(f"{where}: {path} must be UTF-8") from None
+    if not lines:
+        raise ValueError(f"{where}: {path} has no line; leave the setting out for no list")
+    return lines

@@ -1,0 +1,133 @@
+"""What is shown of shards while they are here; and then no more."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+from tests.support.filling import fill
+from tests.support.texts import near_copies
+from worker.bus import Outgoing
+from worker.bus.memory import MemoryBus
+from worker.index.directory import stores_in
+from worker.index.statistics import store_statistics
+from worker.index.store import BandStore, StoreOptions
+from worker.metrics import Metrics, table
+from worker.offline.embedded import Embedded, create_topics
+from worker.settings import Settings
+from worker.stages import RestoreState, Status
+from worker.stages.shard_figures import ShardFigures
+
+
+def test_a_restore_is_told_of_until_it_has_ended() -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    state = RestoreState(bytes_done=5, bytes_total=9, remaining=70)
+    figures.status(metrics, Status(restoring={2: state}))
+    assert metrics.numbers(table.RESTORE_BYTES) == {("2", "done"): 5, ("2", "total"): 9}
+    assert metrics.numbers(table.RESTORE_REMAINING_RECORDS) == {("2",): 70}
+    figures.status(metrics, Status())
+    assert metrics.numbers(table.RESTORE_BYTES) == {}
+    assert metrics.numbers(table.RESTORE_REMAINING_RECORDS) == {}
+
+
+def test_the_lag_of_shards_kept_warm() -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    figures.status(metrics, Status(standby_lag={1: 30}))
+    figures.status(metrics, Status(standby_lag={0: 4}))
+    assert metrics.numbers(table.STANDBY_LAG_RECORDS) == {("0",): 4}
+
+
+class Aging:
+    """What a store tells of itself."""
+
+    def __init__(self, oldest: float | None, expired: int) -> None:
+        self.oldest = oldest
+        self.expired = expired
+
+    def size_bytes(self) -> int:
+        return 0
+
+    def memory_bytes(self) -> int:
+        return 0
+
+    def keys_estimate(self) -> int:
+        return 0
+
+    def oldest_seconds(self) -> float | None:
+        return self.oldest
+
+    def expired_eras(self) -> int:
+        return self.expired
+
+
+def test_how_far_back_shards_reach() -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    figures.stores(metrics, {0: Aging(90.0, 0), 1: Aging(None, 0)})
+    assert metrics.numbers(table.INDEX_OLDEST_SECONDS) == {("0",): 90.0}
+    figures.stores(metrics, {1: Aging(0.5, 0)})
+    assert metrics.numbers(table.INDEX_OLDEST_SECONDS) == {("1",): 0.5}
+
+
+def test_eras_are_counted_from_when_a_shard_is_first_seen() -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    expired = partial(metrics.value, table.INDEX_EXPIRED_ERAS)
+    figures.stores(metrics, {0: Aging(1.0, 2), 1: Aging(1.0, 1)})
+    assert expired() == 0
+    figures.stores(metrics, {0: Aging(1.0, 2), 1: Aging(1.0, 4)})
+    assert expired() == 3
+    figures.stores(metrics, {0: Aging(1.0, 1), 1: Aging(1.0, 4)})
+    assert expired() == 3
+    figures.stores(metrics, {0: Aging(1.0, 3)})
+    figures.stores(metrics, {0: Aging(1.0, 3), 1: Aging(1.0, 9)})
+    assert expired() == 5
+
+
+def test_the_buckets_that_became_full_are_those_that_the_statistics_find(tmp_path: Path) -> None:
+    sections = {"bucket_capacity": 1, "absorb": 1.0, "cache_bytes": 1 << 20}
+    settings = Settings.model_validate({"index": sections})
+    topology, bus = settings.topology(1), MemoryBus()
+    create_topics(bus, topology)
+    stages = Embedded(settings, topology, bus, tmp_path)
+    for ident, text in near_copies(60, 7):
+        value = json.dumps({"id": ident, "text": text}).encode()
+        bus.append(Outgoing(topology.documents, 0, None, value))
+    stages.run_until_idle()
+    stages.close()
+    there = sum(store_statistics(path).divided for path in stores_in(tmp_path).values())
+    assert stages.application.metrics.value(table.INDEX_DIVIDED) == there > 0
+
+
+def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    store = BandStore(tmp_path / "1", {"shard": 1})
+    fill(store, 1, 1_000)
+    figures.stores(metrics, {1: store})
+    held = metrics.value(table.INDEX_MEMORY_BYTES, "1")
+    assert held == store.memory_bytes() >= 1_000 * 12
+    assert metrics.value(table.INDEX_KEYS, "1") == 3_000
+    assert metrics.value(table.INDEX_BYTES, "1") == store.size_bytes()
+    figures.stores(metrics, {})
+    store.close()
+    for gauge in (table.INDEX_MEMORY_BYTES, table.INDEX_KEYS, table.INDEX_BYTES):
+        assert metrics.numbers(gauge) == {}
+
+
+def test_what_a_shard_consists_of_is_shown_by_tier(tmp_path: Path) -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    options = StoreOptions(run_documents=16)
+    store = BandStore(tmp_path / "1", {"shard": 1}, options=options)
+    for offset in range(11):
+        fill(store, offset, 16)
+    figures.stores(metrics, {1: store})
+    assert metrics.value(table.INDEX_KEPT_DOCUMENTS, "1") == 11 * 16
+    assert metrics.value(table.INDEX_ERAS, "1") == 1
+    cells = metrics.numbers(table.INDEX_CELLS)
+    # Each document has a cell for its bucket, and one for its id.
+    assert sum(cells.values()) + 11 * 16 == metrics.value(table.INDEX_KEYS, "1")
+    assert cells == {("1", "open"): 32, ("1", "0"): 64, ("1", "1"): 256}
+    assert metrics.numbers(table.INDEX_RUNS) == {("1", "open"): 1, ("1", "0"): 2, ("1", "1"): 1}
+    figures.stores(metrics, {})
+    store.close()
+    for gauge in (table.INDEX_CELLS, table.INDEX_RUNS, table.INDEX_KEPT_DOCUMENTS):
+        assert metrics.numbers(gauge) == {}
