@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh import Fingerprinter, Parameters, Shingles, exact_jaccard, exact_pairs
-from lsh.exact_pairs import ExactJaccard
+from lsh import Fingerprinter, Parameters, Shingles, exact_jaccard, groups
+from lsh.groups import ExactJaccard
 from tests.support.corpus import examples
 from tests.support.texts import near_copies
 
@@ -27,8 +27,8 @@ def test_they_are_those_of_the_sets(count: int, at_a_time: int, kept: int, chanc
     left = np.array([chance.randrange(len(TEXTS)) for _ in range(count)], np.int64)
     right = np.array([chance.randrange(len(TEXTS)) for _ in range(count)], np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_pairs, "_PAIRS", at_a_time)
-        patch.setattr(exact_pairs, "_KEPT", kept)
+        patch.setattr(groups, "_COMPARED", at_a_time)
+        patch.setattr(groups, "_KEPT", kept)
         compare = ExactJaccard(lambda rows: FINGERPRINTER.shingles([TEXTS[row] for row in rows]))
         found = compare(left, right).tolist()
         first = compare(np.array([3]), right).tolist()
@@ -51,6 +51,6 @@ def test_a_text_is_read_once_while_it_is_kept_and_few_are_kept(
     for row in range(3):
         compare(np.array([row]), others)
     assert sorted(read) == list(range(len(TEXTS)))
-    monkeypatch.setattr(exact_pairs, "_KEPT", 0)
+    monkeypatch.setattr(groups, "_KEPT", 0)
     compare(others[:1], others[:1])
     assert len(compare._sets) == 1

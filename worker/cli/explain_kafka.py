@@ -19,7 +19,7 @@ from worker.bus import LogReader, Record
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.settings import ConfigurationError, Settings

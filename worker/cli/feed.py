@@ -18,13 +18,14 @@ from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.inputs import Inputs, Reading
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import tell
 from worker.formats.base import Unreadable
 from worker.formats.choice import key_format
-from worker.formats.fields import utf8
+from worker.formats.unreadable import utf8
 from worker.offline import Line
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["feed"]
 
@@ -123,8 +124,9 @@ class _Misread:
         """Return how many there are; nothing if there are none."""
         if not self._count:
             return ""
+        documents = counted(self._documents, "document is", "documents are")
         return (
-            f"{self._count:,} of {self._documents:,} documents are no text in UTF-8 (the first:"
+            f"{self._count:,} of {documents} no text in UTF-8 (the first:"
             f" {self._first}), and are rejected where they are read; --encoding names another"
             " encoding"
         )
@@ -217,14 +219,14 @@ class _Sender:
         """Raise if lines were left out; the message names the first."""
         if self.unreadable:
             raise CommandError(
-                f"{self.summary()}; {self.unreadable:,} documents can't be read: the first is"
-                f" {self.first_unreadable}",
+                f"{self.summary()}; {counted(self.unreadable, 'document')} can't be read: the first"
+                f" is {self.first_unreadable}",
                 EXIT_FAILED,
             )
         if self.refused:
             raise CommandError(
-                f"{self.summary()}; {self.refused} lines are larger than the topic accepts"
-                f" ({self._limit} bytes): the first is {self.first_refused}",
+                f"{self.summary()}; {counted(self.refused, 'line is', 'lines are')} larger than the"
+                f" topic accepts ({self._limit} bytes): the first is {self.first_refused}",
                 EXIT_FAILED,
             )
 
@@ -275,5 +277,7 @@ class _Sender:
 
     def summary(self) -> str:
         """Return how many documents were delivered, and to which topic."""
-        of = "" if self.delivered == self.sent else f" of {self.sent:,}"
-        return f"{self.delivered:,}{of} documents delivered to {self._topic}"
+        delivered = counted(self.sent, "document")
+        if self.delivered != self.sent:
+            delivered = f"{self.delivered:,} of {delivered}"
+        return f"{delivered} delivered to {self._topic}"

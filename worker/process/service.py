@@ -20,8 +20,7 @@ from worker.http.health import Health
 from worker.index.leftovers import keep_looking
 from worker.loop import Loop
 from worker.metrics import Metrics
-from worker.process.gc import collect_until
-from worker.process.memory import resident_bytes
+from worker.process.heap import collect_until, resident_bytes
 from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals
 from worker.process.settings_watch import SettingsWatch
@@ -29,6 +28,7 @@ from worker.process.watchdog import Alarm, Pulse, Watchdog, where
 from worker.settings import ConfigurationError, Settings
 from worker.stages import StageError
 from worker.topology import Topology
+from worker.visible import counted
 
 __all__ = ["EXIT_HUNG", "Service", "starting"]
 
@@ -373,10 +373,10 @@ def _pulse(loop: Loop) -> Pulse:
 def _described(plan: Plan) -> str:
     """Return in words which generations are run."""
     current, following = plan.current, plan.following
-    text = f"generation {current.number}, {current.shards} shards, is in use"
+    text = f"generation {current.number}, {counted(current.shards, 'shard')}, is in use"
     if plan.partitions:
-        text += f", {plan.partitions} partitions of the documents are read"
+        text += f", {counted(plan.partitions, 'partition')} of the documents read"
     if following is None:
         return text
     state = "takes over" if plan.handed_over else "is being built"
-    return f"{text}; generation {following.number}, {following.shards} shards, {state}"
+    return f"{text}; generation {following.number}, {counted(following.shards, 'shard')}, {state}"

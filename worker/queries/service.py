@@ -16,7 +16,7 @@ from worker.http.health import Health
 from worker.http.pages import Pages, failure
 from worker.http.server import Limits, Posts
 from worker.metrics import Metrics
-from worker.process.memory import resident_bytes
+from worker.process.heap import resident_bytes
 from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.pages import PATH, QueryPages

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain, compress
 
 from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
-from worker.formats.matches import MatchWriter
+from worker.formats.match_writer import MatchWriter
 from worker.stages.base import Burst, StageError, Status, unread
 from worker.stages.framing import checksum
 from worker.stages.lanes import Answers, Lane, Step

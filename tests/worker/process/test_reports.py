@@ -83,9 +83,9 @@ def test_only_what_its_stages_know(
 @pytest.mark.parametrize(
     ("stages", "told"),
     [
-        ("fingerprint,index,route", "0 of 1 partitions, 0 of 2 shards"),
+        ("fingerprint,index,route", "0 of 1 partition, 0 of 2 shards"),
         ("index", "0 of 2 shards"),
-        ("route", "0 of 1 partitions"),
+        ("route", "0 of 1 partition"),
     ],
 )
 def test_what_a_worker_has(stages: str, told: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from worker.admin.compacted import PARTITION
-from worker.admin.progress_log import Line, ProgressLog
+from worker.admin.redrive.progress_log import Line, ProgressLog
 from worker.bus import BusError, Fenced, LogWriter, Outgoing, Refused, TopicPartition
 from worker.loop.options import LoopOptions
 from worker.loop.transactions import Transactions

@@ -13,6 +13,7 @@ from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.errors import cause
 from worker.bus.port import BusError, TopicPartition
+from worker.visible import counted
 
 __all__ = ["Assignment"]
 
@@ -192,9 +193,9 @@ class Assignment:
 
     def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         _log.warning(
-            "group %s: %d partitions lost: the session has ended",
+            "group %s: %s lost: the session has ended",
             self._group,
-            len(partitions),
+            counted(len(partitions), "partition"),
         )
         self._on_revoke(consumer, partitions)
         if not self.partitions:
@@ -205,9 +206,9 @@ class Assignment:
         if self.lost_at is None:
             return
         _log.info(
-            "group %s: %d partitions assigned again, after %.1f s",
+            "group %s: %s assigned again, after %.1f s",
             self._group,
-            len(self.partitions),
+            counted(len(self.partitions), "partition"),
             self._clock() - self.lost_at,
         )
         self.lost_at = None

@@ -16,16 +16,15 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
-from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
 from worker.bus.kafka.identities import transaction_in
 from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.messages import burst, record_of
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
 from worker.bus.kafka.queues import Queues
-from worker.bus.kafka.records import record_of
 from worker.bus.kafka.sessions import LONGEST_SECONDS
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from worker.bus.memory.expiry import OffsetExpiry
-from worker.bus.memory.group import Group
+from worker.bus.memory.group import Group, OffsetExpiry
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.port import BusError, Fenced, TopicPartition

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from worker.bus.memory.retention import Retention, Segments
+from worker.bus.memory.segments import Retention, Segments
 from worker.bus.port import Claim, LogTruncated, OffsetOutOfRange, Outgoing, Record, TopicPartition
 
 __all__ = ["Fetched", "PartitionLog"]

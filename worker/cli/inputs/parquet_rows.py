@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from worker.cli.inputs.fault import InputFault
-from worker.fields.paths import parse
+from worker.fields import parse
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 
