@@ -182,12 +182,9 @@ def _run_later(names: _Names, stage: str) -> Iterator[Grant]:
     if stage == "route":
         return  # Its group, its outputs and its transactions stay.
     yield from names.topic(names.later, "Write", role=stage, when=_REINDEXED)
-    for kind, operation in (
-        ("group", "Read"),
-        ("group", "DescribeConfigs"),
-        ("transactional-id", "Write"),
-    ):
-        yield Grant(kind, names.later, operation, prefixed=True, role=stage, when=_REINDEXED)
+    group = Grant("group", names.later, "Read", prefixed=True, role=stage, when=_REINDEXED)
+    yield from (group, replace(group, operation="DescribeConfigs"))
+    yield replace(group, kind="transactional-id", operation="Write")
 
 
 def _begins(names: _Names) -> Iterator[Grant]:

@@ -54,8 +54,8 @@ def claimed(
 ) -> dict[TopicPartition, Claim]:
     """Return what committed offsets and their leader epochs say of a log, where both are known."""
     return {
-        place: Claim(offset, epoch)
-        for place, (offset, epoch) in committed.items()
+        partition: Claim(offset, epoch)
+        for partition, (offset, epoch) in committed.items()
         if offset is not None and epoch is not None and 0 <= offset < _FURTHEST
     }
 

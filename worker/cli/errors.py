@@ -145,7 +145,7 @@ def status_of(error: BaseException) -> int | None:
     return EXIT_USAGE if _is_configuration(error) else EXIT_FAILED
 
 
-def _is_configuration(error: Exception) -> bool:
+def _is_configuration(error: BaseException) -> bool:
     from worker.bus import Denied  # noqa: PLC0415 -- only after an error
     from worker.bus.kafka import OptionError  # noqa: PLC0415 -- only after an error
     from worker.index.errors import HeaderMismatch  # noqa: PLC0415 -- only after an error
@@ -154,7 +154,7 @@ def _is_configuration(error: Exception) -> bool:
     return isinstance(error, ConfigurationError | Denied | HeaderMismatch | OptionError)
 
 
-def _is_expected(error: Exception) -> bool:
+def _is_expected(error: BaseException) -> bool:
     from worker.bus import BusError  # noqa: PLC0415 -- only after an error
     from worker.index.errors import StoreDamaged  # noqa: PLC0415 -- only after an error
     from worker.stages import StageError  # noqa: PLC0415 -- only after an error

@@ -188,7 +188,7 @@ class _Sender:
             value = line.value
             self._send(line.key, line.key if line.named else key_of(value), value)
 
-    def _send(self, place: bytes, key: bytes | None, value: bytes) -> None:
+    def _send(self, partition: bytes, key: bytes | None, value: bytes) -> None:
         while True:
             self.serve(0.0)
             try:
@@ -200,20 +200,20 @@ class _Sender:
                 if not means(cause(error), Means.REFUSED):
                     self._fail(cause(error))
                     continue
-                self._refuse(place, len(value))
+                self._refuse(partition, len(value))
                 return
             self.sent += 1
             return
 
-    def _refuse(self, place: bytes, size: int) -> None:
+    def _refuse(self, partition: bytes, size: int) -> None:
         """Count a line that is too large; the others are still sent."""
         self.refused += 1
-        self.first_refused = self.first_refused or f"{place.decode()} with {size} bytes"
+        self.first_refused = self.first_refused or f"{partition.decode()} with {size} bytes"
 
-    def _pass_over(self, place: bytes, fault: str) -> None:
+    def _pass_over(self, partition: bytes, fault: str) -> None:
         """Count a document that can't be read; the others are still sent."""
         self.unreadable += 1
-        self.first_unreadable = self.first_unreadable or f"{place.decode()}, {fault}"
+        self.first_unreadable = self.first_unreadable or f"{partition.decode()}, {fault}"
 
     def check_all_sent(self) -> None:
         """Raise if lines were left out; the message names the first."""

@@ -187,8 +187,8 @@ def _summary(
     return {
         "ids": ids,
         "tombstones": [
-            {"topic": place.topic, "partition": place.partition, "offset": offset}
-            for place, offset in sorted(sent.items())
+            {"topic": partition.topic, "partition": partition.partition, "offset": offset}
+            for partition, offset in sorted(sent.items())
         ],
         "judged": judged,
         "unknown": unknown,

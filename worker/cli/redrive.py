@@ -131,7 +131,8 @@ def _taken_over(
             " their progress"
         )
     return {
-        place.partition: Progress.read(one.offset, one.metadata) for place, one in found.items()
+        partition.partition: Progress.read(one.offset, one.metadata)
+        for partition, one in found.items()
     }
 
 

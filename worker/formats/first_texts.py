@@ -67,8 +67,9 @@ class TextWatch:
         pages = sum(_OF_PAGES.search(text) is not None for text in texts)
         if not pages or pages < _PAGES * len(texts):
             return None
+        looked = counted(len(texts), "document")
         return (
-            f"{pages} of the first {counted(len(texts), 'document')} look like HTML, and their tags and"
+            f"{pages} of the first {looked} look like HTML, and their tags and"
             ' addresses are compared as text; similarity.preset = "news" takes the text out of them'
         )
 

@@ -287,12 +287,12 @@ class Service:
 
     def _seats(self) -> Seats:
         """Return how many partitions of the documents, and how many shards, this worker has."""
-        owned = [place for loop in self._loops().values() for place in loop.owned]
+        owned = [partition for loop in self._loops().values() for partition in loop.owned]
         stages, plan = self._settings.worker.stages, self._plan
         topology = plan.widened(plan.current.topology(self._base))
         layout = topology.layout
-        documents = {place for place in owned if place.topic == topology.documents}
-        shards = [place for place in owned if place.topic == topology.seats]
+        documents = {partition for partition in owned if partition.topic == topology.documents}
+        shards = [partition for partition in owned if partition.topic == topology.seats]
         return Seats(
             partitions=None if tuple(stages) == ("index",) else len(documents),
             of_partitions=layout.partitions,

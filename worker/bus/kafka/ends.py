@@ -68,19 +68,27 @@ class Surveyor:
         """Find the wanted ends; a partition without an answer keeps its earlier one."""
         wanted = ends.wanted
         latest = self._latest(wanted, seconds)
-        spans = {place: Span(at, latest[place]) for place, at in wanted.items() if place in latest}
-        empty = {place: span for place, span in ends.empty.items() if spans.get(place) == span}
-        quiet = {
-            place: span
-            for place, span in spans.items()
-            if 0 < span.end - span.position <= _MARKERS
-            and ends.spans.get(place) == span
-            and place not in empty
+        spans = {
+            partition: Span(at, latest[partition])
+            for partition, at in wanted.items()
+            if partition in latest
         }
-        empty.update({place: quiet[place] for place in self._without_records(quiet)})
-        found = {place: end for place, end in ends.found.items() if place in wanted}
-        for place, span in spans.items():
-            found[place] = span.position if place in empty else span.end
+        empty = {
+            partition: span
+            for partition, span in ends.empty.items()
+            if spans.get(partition) == span
+        }
+        quiet = {
+            partition: span
+            for partition, span in spans.items()
+            if 0 < span.end - span.position <= _MARKERS
+            and ends.spans.get(partition) == span
+            and partition not in empty
+        }
+        empty.update({partition: quiet[partition] for partition in self._without_records(quiet)})
+        found = {partition: end for partition, end in ends.found.items() if partition in wanted}
+        for partition, span in spans.items():
+            found[partition] = span.position if partition in empty else span.end
         ends.spans, ends.empty, ends.found = spans, empty, found
 
     def _latest(
@@ -90,20 +98,20 @@ class Surveyor:
             return {}
         admin = self._admin()
         asked = admin.list_offsets(
-            dict.fromkeys((KafkaPartition(*place) for place in wanted), _LATEST),
+            dict.fromkeys((KafkaPartition(*partition) for partition in wanted), _LATEST),
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=seconds,
         )
         latest = {}
         failed = False
-        for place, future in asked.items():
+        for partition, future in asked.items():
             try:
                 offset = int(future.result(seconds + 1).offset)
             except (KafkaException, TimeoutError):
                 failed = True
                 continue
             if offset >= 0:
-                latest[TopicPartition(place.topic, place.partition)] = offset
+                latest[TopicPartition(partition.topic, partition.partition)] = offset
         if failed:  # Otherwise librdkafka keeps asking a leader that is gone.
             admin.list_topics(timeout=seconds)
         return latest
@@ -125,15 +133,17 @@ class Surveyor:
         left = dict(spans)
         empty = set()
         with closing(Consumer(config)) as consumer:
-            consumer.assign([KafkaPartition(*place, s.position) for place, s in spans.items()])
+            consumer.assign(
+                [KafkaPartition(*partition, s.position) for partition, s in spans.items()]
+            )
             deadline = monotonic() + _LOOK_SECONDS
             while left and monotonic() < deadline:
                 for message in consumer.consume(50, 0.1):
-                    place = TopicPartition(message.topic() or "", message.partition() or 0)
+                    partition = TopicPartition(message.topic() or "", message.partition() or 0)
                     error = message.error()
                     ended = error is not None and means(error, Means.END)
-                    if left.pop(place, None) is not None and ended:
-                        empty.add(place)
+                    if left.pop(partition, None) is not None and ended:
+                        empty.add(partition)
         return empty
 
 
@@ -164,8 +174,8 @@ def truncated_logs(
     with group_client(options, group, **_FETCH) as consumer:
         consumer.assign(
             [
-                KafkaPartition(*place, claim.offset, "", claim.epoch)
-                for place, claim in claims.items()
+                KafkaPartition(*partition, claim.offset, "", claim.epoch)
+                for partition, claim in claims.items()
             ]
         )
         while left:
@@ -176,17 +186,17 @@ def truncated_logs(
                     f" compare leader epochs within {seconds:.0f} s"
                 )
             for message in consumer.consume(len(claims), _WAIT_SECONDS):
-                place = TopicPartition(message.topic() or "", message.partition() or 0)
+                partition = TopicPartition(message.topic() or "", message.partition() or 0)
                 error = message.error()
-                if error is not None and not place.topic and not passes(error):
+                if error is not None and not partition.topic and not passes(error):
                     raise refusal(error, f"group {group}", f"Describe on group {group}")
-                if place not in left or (
+                if partition not in left or (
                     error is not None and passes(error) and not means(error, Means.END)
                 ):
                     continue
-                left.remove(place)
-                consumer.incremental_unassign([KafkaPartition(*place)])
-                truncated = None if error is None else truncation(error, place)
+                left.remove(partition)
+                consumer.incremental_unassign([KafkaPartition(*partition)])
+                truncated = None if error is None else truncation(error, partition)
                 if truncated is not None:
-                    found[place] = truncated
+                    found[partition] = truncated
     return found

@@ -33,14 +33,14 @@ class PendingErrors:
 
     def add(self, message: Message) -> None:
         """Keep an error, unless its partition is already broken."""
-        place = TopicPartition(message.topic() or "", message.partition() or 0)
-        if place in self.broken:
+        partition = TopicPartition(message.topic() or "", message.partition() or 0)
+        if partition in self.broken:
             return
         self._messages.append(message)
         error = cast("KafkaError", message.error())
         stopped = means(error, Means.OUT_OF_RANGE)
-        if place.topic and not stopped and not passes(error):
-            self.broken.add(place)
+        if partition.topic and not stopped and not passes(error):
+            self.broken.add(partition)
 
     @property
     def places(self) -> set[TopicPartition]:

@@ -63,7 +63,9 @@ class KafkaWriter:
             return {}
         self._renewed = False
         with ExitStack() as stack:
-            beside = [self._beside(stack, group, places) for group, places in offsets.items()]
+            beside = [
+                self._beside(stack, group, partitions) for group, partitions in offsets.items()
+            ]
             delivered, self._fenced = self._superseded(sent, beside)
         # Raised here and not in the except block, where the new exception would keep the
         # producer's error, and with it the producer.
@@ -76,7 +78,7 @@ class KafkaWriter:
         self, stack: ExitStack, group: str, offsets: Mapping[TopicPartition, int]
     ) -> GroupOffsets:
         """Return the offsets of a group with a consumer of it, which never joins."""
-        ids = self._ids({place.topic for place in offsets})
+        ids = self._ids({partition.topic for partition in offsets})
         notes = {topic: metadata_of(identity) for topic, identity in ids.items()}
         return GroupOffsets(stack.enter_context(group_client(self._options, group)), offsets, notes)
 

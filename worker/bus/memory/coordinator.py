@@ -150,11 +150,11 @@ class Coordinator:
     def expire(self) -> None:
         """Forget the expired offsets, except those in an open transaction."""
         for name, group in self._groups.items():
-            for place in self._expiry.expired(name, group):
-                if not any(t.holds(name, (place,)) for t in self._open.values()):
-                    del group.offsets[place]
-                    del group.identities[place]
-                    self._unconsumed(name, place)
+            for partition in self._expiry.expired(name, group):
+                if not any(t.holds(name, (partition,)) for t in self._open.values()):
+                    del group.offsets[partition]
+                    del group.identities[partition]
+                    self._unconsumed(name, partition)
 
     def _count(self, topic: str) -> int:
         count = self._topics.count(topic)

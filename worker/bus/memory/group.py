@@ -140,8 +140,8 @@ class OffsetExpiry:
         now, times = self._clock(), self._committed_at.get(name, {})
         emptied = group.emptied_at if self._protocol == "classic" else None
         return [
-            place
-            for place in group.offsets
-            if not group.subscribes(place.topic)
-            and now - (times[place] if emptied is None else emptied) >= self._retention_ms
+            partition
+            for partition in group.offsets
+            if not group.subscribes(partition.topic)
+            and now - (times[partition] if emptied is None else emptied) >= self._retention_ms
         ]

@@ -145,16 +145,16 @@ class Topics:
             if one.topic in self._max_bytes and one.size > self._max_bytes[one.topic]
         ]
 
-    def log(self, place: TopicPartition) -> PartitionLog:
+    def log(self, partition: TopicPartition) -> PartitionLog:
         """Return a partition's log.
 
         Raises:
             BusError: it doesn't exist.
         """
         try:
-            return self._logs[place]
+            return self._logs[partition]
         except KeyError:
-            raise self._unknown(*place) from None
+            raise self._unknown(*partition) from None
 
     def route(self, records: Iterable[Outgoing]) -> dict[PartitionLog, list[Outgoing]]:
         """Group records by partition, in order. This writes nothing.
