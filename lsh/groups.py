@@ -223,7 +223,7 @@ class ExactJaccard:
         return similarity
 
     def _fetch(self, rows: set[int]) -> None:
-        """Have the sets of these rows, and forget others if there are too many."""
+        """Have the sets of these rows, and drop others if there are too many."""
         if self._kept > _KEPT:
             self._sets, self._kept = {}, 0
         missing = sorted(rows - self._sets.keys())

@@ -233,7 +233,7 @@ class CarefulReader:
         """See the port."""
         return self._connected().watermarks(partition)
 
-    def forget(self) -> None:
+    def drop(self) -> None:
         """Stop the delivery of all partitions."""
         self._rest()
         self._at.clear()
@@ -287,7 +287,7 @@ class CarefulMember:
             limit, max_bytes, 0.0 if self._running and not self._held else timeout
         )
         if polled.assignment is not None:
-            self._forget()
+            self._drop_all()
         self._let_go()
         if self._held or not self._running or not self._member.seated:
             return polled
@@ -308,9 +308,9 @@ class CarefulMember:
             self._reader.stop(self._held[0])
             self._held = None
 
-    def _forget(self) -> None:
+    def _drop_all(self) -> None:
         self._held = None
-        self._reader.forget()
+        self._reader.drop()
         self._at.clear()
         self._until.clear()
         self._epochs.clear()

@@ -382,7 +382,7 @@ class KafkaMember:
     ) -> None:
         """See the port."""
         self._identities.check()
-        self._producer.forget()
+        self._producer.drop()
         # Without a member id the broker might take the offsets for those of a stand-alone
         # consumer, and check no generation.
         unseated = self._assignment.revoked or self._consumer.memberid() != self._member_id

@@ -54,7 +54,7 @@ class PendingErrors:
             yield self._messages.popleft()
 
     def sought(self) -> None:
-        """Forget the errors of partitions, all of which are sought again.
+        """Drop the errors of partitions, all of which are sought again.
 
         Those of the whole client stay: a fatal one is reported only once.
         """
@@ -62,6 +62,6 @@ class PendingErrors:
         self.broken.clear()
 
     def clear(self) -> None:
-        """Forget all errors, because the client is replaced."""
+        """Drop all errors, because the client is replaced."""
         self._messages.clear()
         self.broken.clear()

@@ -123,7 +123,7 @@ class MemoryBus:
         """
         self._coordinator.check_thread()
         self._topics.delete(name)
-        self._coordinator.forget(name)
+        self._coordinator.drop(name)
         self._deletions += 1
 
     def queued(self) -> Mapping[str, Queued]:

@@ -132,8 +132,8 @@ class Coordinator:
                 log = self._topics.log(read)
                 log.trim(min(log.stable, *consumed.values()))
 
-    def forget(self, topic: str) -> None:
-        """Forget all groups' offsets of a topic."""
+    def drop(self, topic: str) -> None:
+        """Drop all groups' offsets of a topic."""
         for name, group in self._groups.items():
             for partition in [place for place in group.offsets if place.topic == topic]:
                 del group.offsets[partition]
@@ -143,12 +143,12 @@ class Coordinator:
             del self._consumed[partition]
 
     def _unconsumed(self, group: str, partition: TopicPartition) -> None:
-        """Forget a group's offset of a partition for ``trim_consumed``."""
+        """Drop a group's offset of a partition for ``trim_consumed``."""
         for consumed in self._consumed.values():
             consumed.pop((group, partition), None)
 
     def expire(self) -> None:
-        """Forget the expired offsets, except those in an open transaction."""
+        """Drop the expired offsets, except those in an open transaction."""
         for name, group in self._groups.items():
             for partition in self._expiry.expired(name, group):
                 if not any(t.holds(name, (partition,)) for t in self._open.values()):

@@ -65,7 +65,7 @@ class Segments:
             last.largest = max(last.largest, timestamp)
 
     def expire(self, now: int, start: int, stable: int, end: int) -> int:
-        """Forget the segments that expire by ``now``; return the log's new start.
+        """Drop the segments that expire by ``now``; return the log's new start.
 
         ``start``, ``stable`` and ``end`` are those of the log. Segments before its start
         are deleted whatever their age.
