@@ -45,7 +45,6 @@ def dedupe(
             help="JSON Lines, CSV, Parquet, text, HTML, mail or WARC, also compressed; a directory,"
             " or a pattern in quotes. Arguments are read in their order. Default, and -: standard"
             " input.",
-            show_default=False,
         ),
     ] = None,
     out: Annotated[
@@ -78,7 +77,6 @@ def dedupe(
         typer.Option(
             metavar="LENGTH",
             help="Forget documents after this time: 30d, 12h, 90m, 45s, 1d12h. Default: never.",
-            show_default=False,
         ),
     ] = None,
     same_id: Annotated[
@@ -88,7 +86,6 @@ def dedupe(
             help="What happens when an id comes again. The document is judged like any other"
             " (duplicate), takes the place of the earlier one (replace), or counts as the same"
             " again (ignore). Default: duplicate.",
-            show_default=False,
         ),
     ] = None,
     strict: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
@@ -108,7 +105,6 @@ def dedupe(
         typer.Option(
             metavar="F",
             help="Field with the time. Default: none; a document's time is that of the run.",
-            show_default=False,
             rich_help_panel=DOCUMENTS,
         ),
     ] = None,
@@ -119,7 +115,6 @@ def dedupe(
             help="What that field holds: auto (ISO 8601, RFC 822, or a number that can only be"
             " seconds, ms, µs or ns since 1970), seconds, milliseconds, microseconds, nanoseconds,"
             " excel, or a pattern such as %Y%m%d. Default: auto.",
-            show_default=False,
             rich_help_panel=DOCUMENTS,
         ),
     ] = None,
@@ -165,7 +160,6 @@ def explain(
             metavar="A B",
             help="Two files with one document each (- is standard input); or two ids, with --in or"
             " --kafka.",
-            show_default=False,
         ),
     ],
     *,
@@ -176,7 +170,6 @@ def explain(
             metavar="FILE",
             help="A and B are ids in this file, or in this directory; may be repeated. A document"
             " without an id is FILE:LINE.",
-            show_default=False,
         ),
     ] = None,
     kafka: Annotated[
@@ -193,7 +186,6 @@ def explain(
         typer.Option(
             metavar="earliest|TIME",
             help="How far back to search. TIME is ISO 8601 (UTC) or an age. Default: 24h.",
-            show_default=False,
             rich_help_panel=KAFKA,
         ),
     ] = None,
@@ -263,7 +255,7 @@ def explain(
 def query(
     text: Annotated[
         str | None,
-        typer.Argument(metavar="TEXT", help="A text; - is standard input.", show_default=False),
+        typer.Argument(metavar="TEXT", help="A text; - is standard input."),
     ] = None,
     *,
     file: Annotated[
@@ -272,15 +264,12 @@ def query(
             "--file",
             metavar="FILE",
             help="A file with one document, instead of a text; - is standard input.",
-            show_default=False,
         ),
     ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="Ask this directory of `dedupe --state`. Its parameters are used.",
-            show_default=False,
+            metavar="DIR", help="Ask this directory of `dedupe --state`. Its parameters are used."
         ),
     ] = None,
     server: Annotated[
@@ -288,7 +277,6 @@ def query(
         typer.Option(
             metavar="URL",
             help=f"Ask this `neardup serve`. Default, without --state: {DEFAULT_SERVER}.",
-            show_default=False,
         ),
     ] = None,
     config: Config = None,
@@ -299,7 +287,6 @@ def query(
             "--format",
             metavar="FORMAT",
             help="json (default) or text.",
-            show_default=False,
             rich_help_panel=DOCUMENTS,
         ),
     ] = None,

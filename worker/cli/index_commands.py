@@ -16,19 +16,11 @@ __all__ = ["restore", "snapshot", "snapshots", "stats", "verify"]
 
 Url = Annotated[
     str | None,
-    typer.Option(
-        metavar="URL", help="Location of the snapshots (index.snapshots.url).", show_default=False
-    ),
+    typer.Option(metavar="URL", help="Location of the snapshots (index.snapshots.url)."),
 ]
 Shard = Annotated[
     list[int] | None,
-    typer.Option(
-        "--shard",
-        metavar="N",
-        min=0,
-        help="Only this shard; may be repeated.",
-        show_default=False,
-    ),
+    typer.Option("--shard", metavar="N", min=0, help="Only this shard; may be repeated."),
 ]
 
 
@@ -38,9 +30,7 @@ def stats(
     state_dir: StateDir = None,
     state: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="A directory of `dedupe --state` instead.", show_default=False
-        ),
+        typer.Option(metavar="DIR", help="A directory of `dedupe --state` instead."),
     ] = None,
     *,
     buckets: Annotated[
@@ -114,12 +104,7 @@ def restore(
     shard: Shard = None,
     offset: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Use the newest snapshot up to this offset.",
-            show_default=False,
-        ),
+        typer.Option(metavar="N", min=0, help="Use the newest snapshot up to this offset."),
     ] = None,
 ) -> None:
     """Restore the shards that are missing from a stopped worker's state directory.

@@ -39,7 +39,7 @@ __all__ = [
 _SERVE_DIRECTORY = Path("neardup-serve")
 Http = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Address for metrics and health.", show_default=False),
+    typer.Option(metavar="HOST:PORT", help="Address for metrics and health."),
 ]
 
 
@@ -53,7 +53,6 @@ def run(
         typer.Option(
             metavar="STAGES",
             help="Comma-separated stages to run: fingerprint, index, route. Default: all.",
-            show_default=False,
         ),
     ] = None,
     instance: Annotated[
@@ -61,7 +60,6 @@ def run(
         typer.Option(
             metavar="NAME",
             help="Stable name of the worker. Default: generated, and kept in the state directory.",
-            show_default=False,
         ),
     ] = None,
     state_dir: StateDir = None,
@@ -105,7 +103,6 @@ def serve(
             metavar="DIR",
             help="Directory of its copy of the index; never that of a worker. Default:"
             f" {_SERVE_DIRECTORY}.",
-            show_default=False,
         ),
     ] = None,
     http: Annotated[
@@ -113,7 +110,6 @@ def serve(
         typer.Option(
             metavar="HOST:PORT",
             help=f"Address for queries, metrics and health. Default: 127.0.0.1:{SERVE_PORT}.",
-            show_default=False,
         ),
     ] = None,
     log_level: LogLevel = None,
@@ -153,11 +149,7 @@ def address(given: str | None) -> tuple[str | None, str | None]:
 def feed(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="What `neardup dedupe` reads; -: standard input.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="FILE", help="What `neardup dedupe` reads; -: standard input."),
     ],
     bootstrap: Bootstrap = None,
     config: Config = None,
@@ -165,23 +157,15 @@ def feed(
     *,
     key_field: Annotated[
         str | None,
-        typer.Option(
-            metavar="F",
-            help="Field with the record's key. Default: documents.id_field.",
-            show_default=False,
-        ),
+        typer.Option(metavar="F", help="Field with the record's key. Default: documents.id_field."),
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option(
-            metavar="TOPIC",
-            help="Topic to publish to. Default: the documents topic.",
-            show_default=False,
-        ),
+        typer.Option(metavar="TOPIC", help="Topic to publish to. Default: the documents topic."),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(metavar="N", min=0.001, help="Most documents per second.", show_default=False),
+        typer.Option(metavar="N", min=0.001, help="Most documents per second."),
     ] = None,
     format_: FileFormat = None,
     encoding: Encoding = None,
@@ -228,12 +212,11 @@ def redrive(
             metavar="CODE",
             help="Only documents rejected for this reason, such as no-text; may be repeated."
             " Default: all but poison and null-text, which must be named.",
-            show_default=False,
         ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Most documents to send.", show_default=False),
+        typer.Option(metavar="N", min=1, help="Most documents to send."),
     ] = None,
 ) -> None:
     """Send rejected documents through the filter again, exactly once each.
@@ -251,9 +234,7 @@ def forget(
     ids: Annotated[
         list[str],
         typer.Argument(
-            metavar="ID",
-            help="The ids of the documents to forget, as they are published.",
-            show_default=False,
+            metavar="ID", help="The ids of the documents to forget, as they are published."
         ),
     ],
     bootstrap: Bootstrap = None,
@@ -279,20 +260,12 @@ def forget(
 def skip(
     partition: Annotated[
         int,
-        typer.Argument(
-            metavar="PARTITION",
-            min=0,
-            help="Partition of the documents topic.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="PARTITION", min=0, help="Partition of the documents topic."),
     ],
     offset: Annotated[
         int,
         typer.Argument(
-            metavar="OFFSET",
-            min=0,
-            help="Offset of the batch, as the worker's last line has it.",
-            show_default=False,
+            metavar="OFFSET", min=0, help="Offset of the batch, as the worker's last line has it."
         ),
     ],
     bootstrap: Bootstrap = None,
@@ -306,7 +279,6 @@ def skip(
             metavar="OFFSET",
             help="The offset after the range to reject. Default: that after the batch, which is"
             " searched for.",
-            show_default=False,
         ),
     ] = None,
     yes: Annotated[
@@ -332,49 +304,30 @@ def reindex(
     *,
     shards: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="index.shards from then on.", show_default=False),
+        typer.Option(metavar="N", min=1, help="index.shards from then on."),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            metavar="T",
-            min=0.01,
-            max=1,
-            help="similarity.threshold from then on.",
-            show_default=False,
-        ),
+        typer.Option(metavar="T", min=0.01, max=1, help="similarity.threshold from then on."),
     ] = None,
     containment: Annotated[
         str | None,
         typer.Option(
             metavar="none|SHARE",
             help="similarity.containment from then on; only if the application began with one.",
-            show_default=False,
         ),
     ] = None,
     absorb: Annotated[
         float | None,
-        typer.Option(
-            metavar="A", min=0.01, max=1, help="index.absorb from then on.", show_default=False
-        ),
+        typer.Option(metavar="A", min=0.01, max=1, help="index.absorb from then on."),
     ] = None,
     bucket_capacity: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=4_096,
-            help="index.bucket_capacity from then on.",
-            show_default=False,
-        ),
+        typer.Option(metavar="N", min=1, max=4_096, help="index.bucket_capacity from then on."),
     ] = None,
     window: Annotated[
         str | None,
-        typer.Option(
-            metavar="none|LENGTH",
-            help="index.window from then on, such as 30d.",
-            show_default=False,
-        ),
+        typer.Option(metavar="none|LENGTH", help="index.window from then on, such as 30d."),
     ] = None,
     partitions: Annotated[
         int | None,
@@ -383,7 +336,6 @@ def reindex(
             min=1,
             help="Have workers read so many partitions of the documents, and add those that"
             " are missing. No index is built.",
-            show_default=False,
         ),
     ] = None,
     from_documents: Annotated[

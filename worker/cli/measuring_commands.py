@@ -25,9 +25,7 @@ __all__ = ["boilerplate", "evaluate", "tune"]
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE",
-        help="Documents, as `neardup dedupe` reads them; -: standard input.",
-        show_default=False,
+        metavar="FILE", help="Documents, as `neardup dedupe` reads them; -: standard input."
     ),
 ]
 
@@ -41,7 +39,6 @@ def evaluate(
             metavar="PAIRS",
             help="Pairs of ids that somebody calls duplicates: a line for each, separated by a"
             " tab.",
-            show_default=False,
         ),
     ] = None,
     picture: Picture = None,
@@ -84,7 +81,6 @@ def tune(
         typer.Option(
             metavar="18x7,16x8",
             help="Bands and rows to compare with the ones chosen for the threshold.",
-            show_default=False,
         ),
     ] = None,
     labels: Annotated[
@@ -93,7 +89,6 @@ def tune(
             metavar="PAIRS",
             help="Pairs of ids that somebody calls duplicates, to see which threshold tells them"
             " from others: a line for each, separated by a tab.",
-            show_default=False,
         ),
     ] = None,
     picture: Picture = None,

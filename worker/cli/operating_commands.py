@@ -49,7 +49,6 @@ def topics_create(
             min=1,
             help="Partitions of the documents topic and the topics that follow it. Default: those"
             " of the existing documents topic, else 4. `neardup reindex --partitions` adds more.",
-            show_default=False,
         ),
     ] = None,
     replication: Annotated[
@@ -58,7 +57,6 @@ def topics_create(
             metavar="N",
             min=1,
             help="Replication factor. Default: 3, or the number of brokers if that is lower.",
-            show_default=False,
         ),
     ] = None,
     start: Start = "earliest",
@@ -107,26 +105,19 @@ def topics_acls(
     *,
     command: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this command, such as 'run' or 'topics create'.",
-            show_default=False,
-        ),
+        typer.Option(metavar="NAME", help="Only this command, such as 'run' or 'topics create'."),
     ] = None,
     stages: Annotated[
         str | None,
         typer.Option(
             metavar="STAGES",
             help="Stages of a worker: fingerprint, index, route. Default: worker.stages.",
-            show_default=False,
         ),
     ] = None,
     principal: Annotated[
         str | None,
         typer.Option(
-            metavar="User:NAME",
-            help="Print the kafka-acls.sh commands for this principal.",
-            show_default=False,
+            metavar="User:NAME", help="Print the kafka-acls.sh commands for this principal."
         ),
     ] = None,
     as_json: Json = False,

@@ -49,11 +49,7 @@ SERVE_PORT = 9465
 
 Bootstrap = Annotated[
     str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Kafka's address; several are separated by commas.",
-        show_default=False,
-    ),
+    typer.Option(metavar="HOST:PORT", help="Kafka's address; several are separated by commas."),
 ]
 Config = Annotated[
     list[Path] | None,
@@ -61,50 +57,36 @@ Config = Annotated[
         metavar="FILE.toml",
         help="Settings file; may be repeated, the later wins. Default: those named in"
         " NEARDUP_CONFIG.",
-        show_default=False,
     ),
 ]
 App = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Application name: the prefix of topics and groups.",
-        show_default=False,
-    ),
+    typer.Option(metavar="NAME", help="Application name: the prefix of topics and groups."),
 ]
 LogLevel = Annotated[
     str | None,
-    typer.Option(
-        metavar="LEVEL",
-        help="Lowest level to log: debug, info, warning or error.",
-        show_default=False,
-    ),
+    typer.Option(metavar="LEVEL", help="Lowest level to log: debug, info, warning or error."),
 ]
 LogFormat = Annotated[
     str | None,
-    typer.Option(metavar="FORMAT", help="Format of log lines: text or json.", show_default=False),
+    typer.Option(metavar="FORMAT", help="Format of log lines: text or json."),
 ]
 StateDir = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR",
-        help="Directory of the index (worker.state_dir); each worker has its own.",
-        show_default=False,
+        metavar="DIR", help="Directory of the index (worker.state_dir); each worker has its own."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 Threshold = Annotated[
     float | None,
-    typer.Option(
-        metavar="T", help="Lowest similarity of duplicates. Default: 0.8.", show_default=False
-    ),
+    typer.Option(metavar="T", help="Lowest similarity of duplicates. Default: 0.8."),
 ]
 Containment = Annotated[
     float | None,
     typer.Option(
         metavar="C",
         help="Also find documents that an earlier one has this share of. Default: don't.",
-        show_default=False,
     ),
 ]
 FileFormat = Annotated[
@@ -114,7 +96,6 @@ FileFormat = Annotated[
         metavar="FORMAT",
         help="What is a document. json: lines and rows, with fields; text: each file; lines: each"
         " line, as text. Default: what the files' names say, else JSON Lines.",
-        show_default=False,
         rich_help_panel=DOCUMENTS,
     ),
 ]
@@ -123,7 +104,6 @@ Encoding = Annotated[
     typer.Option(
         metavar="NAME",
         help="Encoding of files that don't say theirs, such as cp1252. Default: UTF-8.",
-        show_default=False,
         rich_help_panel=DOCUMENTS,
     ),
 ]
@@ -132,7 +112,6 @@ IdField = Annotated[
     typer.Option(
         metavar="F",
         help="Field with the id. Default: id.",
-        show_default=False,
         rich_help_panel=DOCUMENTS,
     ),
 ]
@@ -142,16 +121,13 @@ TextField = Annotated[
         metavar="F",
         help="Field with the text, such as a, a.b or, for a list, a[] or a[].b. Default: text. May"
         " be repeated; the texts are joined.",
-        show_default=False,
         rich_help_panel=DOCUMENTS,
     ),
 ]
 Picture = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.png",
-        help="Draw the result into this file. Needs neardup\\[plots].",
-        show_default=False,
+        metavar="FILE.png", help="Draw the result into this file. Needs neardup\\[plots]."
     ),
 ]
 

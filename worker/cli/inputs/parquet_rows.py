@@ -16,9 +16,8 @@ from worker.settings.sections import DocumentsSection
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PARQUET_MAGIC", "PARQUET_SUFFIXES", "parquet_rows"]
+__all__ = ["PARQUET_MAGIC", "parquet_rows"]
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
 PARQUET_MAGIC = b"PAR1"
 
 _BATCH_ROWS = 256
