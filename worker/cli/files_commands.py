@@ -225,7 +225,7 @@ def explain(
         "documents__id_field": id_field,
         "documents__text_fields": text_field or None,
     }
-    least = {"threshold": threshold, "containment": containment}
+    least: dict[str, Any] = {"threshold": threshold, "containment": containment}
     settings = settings_of(
         config, **named, **{f"similarity__{name}": one for name, one in least.items()}
     )
