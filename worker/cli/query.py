@@ -251,7 +251,7 @@ def _buckets(met: Sequence[Met]) -> str:
     largest = sorted(met, key=lambda one: -sum(one.sizes))[:_SHOWN_BUCKETS]
     sizes = ", ".join(f"{' + '.join(map(str, one.sizes))} ({_name(one)})" for one in largest)
     more = ", …" if len(met) > _SHOWN_BUCKETS else ""
-    keys = counted(len(met), "key has", "keys have")
+    keys = counted(len(met), "of its keys has", "of its keys have")
     return f"{keys} one; the largest have so many entries: {sizes}{more}"
 
 
