@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from bench.report import Target, console
 from lsh import Fingerprinter, Index, Parameters, exact_jaccard, repeated_lines
-from lsh.listed_lines import lines_of
+from lsh.text import lines_of
 
 DOCUMENTS = 6_000
 SITES = 60

@@ -18,8 +18,7 @@ from bench.index_shards import Shards
 from bench.synthetic_floods import FLOODS
 from bench.synthetic_frames import synthetic_batch
 from lsh.index import DocumentBatch
-from worker.process.gc import collecting, relax
-from worker.process.malloc import limit
+from worker.process.heap import collecting, limit, relax
 
 
 def main() -> None:

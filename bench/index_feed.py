@@ -22,8 +22,7 @@ from bench.index_costs import Index, fed
 from bench.index_shards import Shards
 from bench.synthetic_frames import BANDS, ROWS, SLOTS, synthetic_batch
 from lsh.index import DocumentBatch
-from worker.process.gc import collecting, relax
-from worker.process.malloc import limit
+from worker.process.heap import collecting, limit, relax
 
 __all__ = ["CHECKPOINTS"]
 

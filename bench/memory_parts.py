@@ -15,9 +15,7 @@ from pathlib import Path
 
 from bench.corpus import short_texts
 from worker.offline.filter import Line, OfflineFilter, offline_settings
-from worker.process.gc import relax
-from worker.process.malloc import limit
-from worker.process.memory import resident_bytes
+from worker.process.heap import limit, relax, resident_bytes
 
 __all__: list[str] = []
 

@@ -32,8 +32,7 @@ from worker.http.responder import Respond
 from worker.http.server import serving
 from worker.metrics import Metrics
 from worker.offline.embedded import create_topics
-from worker.process.gc import collecting, relax
-from worker.process.malloc import limit
+from worker.process.heap import collecting, limit, relax
 from worker.queries.service import (
     TURN_SECONDS,
     QueryService,

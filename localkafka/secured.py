@@ -142,6 +142,7 @@ def _binding(user: str, kind: str, name: str, operation: str, *, prefixed: bool)
             "Read": AclOperation.READ,
             "Write": AclOperation.WRITE,
             "Create": AclOperation.CREATE,
+            "Alter": AclOperation.ALTER,
             "Delete": AclOperation.DELETE,
             "Describe": AclOperation.DESCRIBE,
             "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,

@@ -22,6 +22,7 @@ from lsh.measures import (
     exact_containment,
     exact_jaccard,
     is_candidate,
+    normalise,
     shared_bands,
     shingle_set,
 )
@@ -46,7 +47,7 @@ from lsh.sketch import (
     signatures,
     similarity,
 )
-from lsh.text import NORMALISER_VERSION, SWITCHES, normalise
+from lsh.text import NORMALISER_VERSION, SWITCHES
 from lsh.text_index import Index
 from lsh.tokens import fingerprint_counts, fingerprint_tokens
 from lsh.tuning import (

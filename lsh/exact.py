@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.arrays import first_of_each, without_repeats
 from lsh.mixing import finalise
-from lsh.ordered import first_of_each, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

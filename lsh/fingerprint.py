@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsh.arguments import shown
+from lsh.arrays import same_arrays
 from lsh.bands import band_keys
 from lsh.columns import text_of, values_of
-from lsh.equality import same_arrays
-from lsh.parameters import Parameters
+from lsh.parameters import Parameters, normaliser
 from lsh.shingles import Shingles, signer
-from lsh.text import normaliser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from lsh.arguments import shown
-from lsh.parameters import Parameters
-from lsh.text import normalise
+from lsh.columns import text_of
+from lsh.parameters import Parameters, normaliser
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +27,7 @@ __all__ = [
     "exact_containment",
     "exact_jaccard",
     "is_candidate",
+    "normalise",
     "shared_bands",
     "shingle_set",
     "windows",
@@ -36,6 +37,14 @@ Thing: TypeAlias = str | Iterable[Hashable] | Mapping[Hashable, float]
 """A text, a set of tokens, or tokens with their weights."""
 
 Slots: TypeAlias = "NDArray[np.uint64] | NDArray[np.uint8]"
+
+
+def normalise(text: str, parameters: Parameters) -> str:
+    """Return the normal form of one text.
+
+    Raises TypeError if it is none.
+    """
+    return normaliser(parameters).normalise(text_of(text))
 
 
 def exact_jaccard(a: Thing, b: Thing, parameters: Parameters | None = None) -> float:

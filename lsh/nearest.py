@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.arrays import without_repeats
 from lsh.exact import copies, join, shingle_sets
-from lsh.ordered import without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.columns import text_of
 from lsh.containment import MOST_ERROR, containment_of, error_of
 from lsh.measures import windows
+from lsh.parameters import normaliser
 from lsh.sketch import SKETCH_BITS, similarity
-from lsh.text import left_out_of
 from lsh.tuning import candidate_chance, standard_error
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
         contained_estimates=(within[0], within[1]),
         contained_errors=(errors[0], errors[1]),
         left_out=(
-            tuple(left_out_of(left, parameters)),
-            tuple(left_out_of(right, parameters)),
+            tuple(normaliser(parameters).left_out(text_of(left))),
+            tuple(normaliser(parameters).left_out(text_of(right))),
         ),
         containment=parameters.containment,
     )

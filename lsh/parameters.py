@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Final, Literal, cast
 
-from lsh.listed_lines import BREAKS, digest
+from lsh import text
+from lsh._core import Normaliser
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
-from lsh.text import NORMALISER_VERSION, SWITCHES, UNICODE_VERSION, normaliser
+from lsh.text import BREAKS, NORMALISER_VERSION, SWITCHES, UNICODE_VERSION, digest
 from lsh.tuning import (
     CONTAINMENT_RATIO,
     choose,
@@ -63,7 +64,7 @@ class Parameters:
     containment: the share of a text, in (0, 1], from which it matches an earlier text that has
         it, whatever their similarity; None: it doesn't count. If it is set, `shingle_counts` of
         fingerprints count different shingles.
-    boilerplate: lines that are left out of texts: footers, banners; see `lsh.listed_lines`.
+    boilerplate: lines that are left out of texts: footers, banners; see `lsh.text`.
     seed: the site's secret. Without it, nobody can craft a text that lands in
         another text's bucket. The default is public, for reproducible results.
 
@@ -226,3 +227,9 @@ def _plain(value: object) -> object:
 
 def _invalid(field: str, got: object, takes: str) -> ValueError:
     return ValueError(f"{field}: got {got!r}, takes {takes}")
+
+
+def normaliser(parameters: Parameters) -> Normaliser:
+    """Return what makes the normal forms of texts by these parameters."""
+    switches = tuple(getattr(parameters, name) for name in SWITCHES)
+    return text.normaliser(switches, parameters.boilerplate)

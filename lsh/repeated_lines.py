@@ -15,9 +15,8 @@ from unicodedata import category
 
 from lsh.columns import require_column, text_of
 from lsh.fingerprint import Fingerprinter
-from lsh.listed_lines import lines_of
-from lsh.parameters import Parameters
-from lsh.text import normaliser
+from lsh.parameters import Parameters, normaliser
+from lsh.text import lines_of
 from lsh.text_index import Index
 
 __all__ = ["Learnt", "RepeatedLine", "format_lines", "parse_lines", "repeated_lines"]

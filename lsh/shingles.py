@@ -15,8 +15,8 @@ import numpy as np
 
 from lsh import _core
 from lsh.arguments import shown
+from lsh.arrays import same_arrays
 from lsh.columns import values_of
-from lsh.equality import same_arrays
 from lsh.mixing import derived, secret
 
 if TYPE_CHECKING:

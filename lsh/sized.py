@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.equality import same_arrays
+from lsh.arrays import same_arrays
 from lsh.sketch import compact, signatures
 
 if TYPE_CHECKING:

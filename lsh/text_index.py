@@ -11,8 +11,8 @@ import numpy as np
 from lsh._core import MemoryIndex
 from lsh.arguments import is_integer, is_number, shown
 from lsh.columns import documents_of, id_of, ids_of, text_of
-from lsh.exact_pairs import ExactJaccard
 from lsh.fingerprint import Fingerprinter, Fingerprints, require_fingerprints, require_parameters
+from lsh.groups import ExactJaccard, candidate_pairs, groups_of, largest_bucket
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.index import BucketRules
 from lsh.kept_documents import KeptDocuments
@@ -20,7 +20,6 @@ from lsh.parameters import DERIVED, Parameters
 from lsh.saved import Saved, named_damage, parameters_of, read, write
 from lsh.side_indexes import UNKNOWN, SideIndexes, Sketched
 from lsh.sized import sizes_of
-from lsh.together import candidate_pairs, groups_of, largest_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.containment_index import Contained
+    from lsh.groups import Similar
     from lsh.hits import Id
     from lsh.nearest_index import Neighbour
     from lsh.saved import FilePath
-    from lsh.together import Similar
 
 __all__ = ["Index"]
 

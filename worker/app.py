@@ -17,7 +17,7 @@ from worker.bus.shared import SharedMember, SharedReader
 from worker.files.journal import Journal
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_texts import TextWatch
-from worker.formats.matches import MatchWriter
+from worker.formats.match_writer import MatchWriter
 from worker.formats.seen import FieldWatch
 from worker.generations.modes import (
     Beginning,

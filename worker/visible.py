@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from unicodedata import category
 
-__all__ = ["excerpt", "json_escaped", "json_text", "visible"]
+__all__ = ["counted", "excerpt", "json_escaped", "json_text", "visible"]
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories: controls (C0, C1, DEL), formats (bidi, invisible), surrogates, separators."""
@@ -34,6 +34,15 @@ def excerpt(text: str, most: int) -> str:
     Each run of white space becomes one space.
     """
     return visible(" ".join(text[:most].split()))
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun, of which ``nouns`` is the plural.
+
+    >>> counted(1, "document"), counted(2_000, "document"), counted(0, "entry", "entries")
+    ('1 document', '2,000 documents', '0 entries')
+    """
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def json_text(value: object, indent: int | None = None) -> str:

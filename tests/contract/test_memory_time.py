@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from worker.bus.memory import MemoryBus, Retention
-from worker.bus.memory.expiry import GroupProtocol
+from worker.bus.memory.group import GroupProtocol
 from worker.bus.port import BusError, Outgoing, TopicPartition
 
 HOUR = 3_600_000

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lsh import PRESETS, Parameters
 from lsh._core import UNICODE_VERSION, Normaliser
-from lsh.listed_lines import BREAKS
+from lsh.text import BREAKS
 from tests.oracle.markup import with_hosts, without_html
 from tests.oracle.normal_form import (
     BREAK,

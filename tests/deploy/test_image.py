@@ -97,10 +97,11 @@ def test_all_name_the_same_licence() -> None:
         tomllib.loads((ROOT / path).read_text())["project"]["license"]
         for path in ("pyproject.toml", "lsh/pyproject.toml")
     )
+    core = tomllib.loads((ROOT / "core" / "Cargo.toml").read_text())["package"]["license"]
     (label,) = re.findall(
         r'image\.licenses="([^"]+)"', (ROOT / "deploy" / "Dockerfile").read_text()
     )
-    assert here == alone == label
+    assert here == alone == core == label
     (unicode_data,) = re.findall(r"SPDX: ([\w.-]+)", (ROOT / "LICENSE-UNICODE").read_text())
     assert here == f"Apache-2.0 AND {unicode_data}"
 

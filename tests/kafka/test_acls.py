@@ -35,8 +35,10 @@ def broker() -> Iterator[SecuredKafka]:
 class Site:
     """An application on the secured broker, and a user without rights."""
 
-    def __init__(self, broker: SecuredKafka, app: str, directory: Path) -> None:
-        self.broker, self.app, self.user, self._directory = broker, app, app, directory
+    def __init__(
+        self, broker: SecuredKafka, app: str, directory: Path, user: str | None = None
+    ) -> None:
+        self.broker, self.app, self.user, self._directory = broker, app, user or app, directory
         self.inits = 0
         broker.add_user(self.user)
         self.documents = directory / "documents.jsonl"
@@ -49,7 +51,7 @@ class Site:
         self, app: str | None = None, protocol: str = "classic", id_bytes: int = 1_024
     ) -> Path:
         """Write the settings of the user."""
-        path = self._directory / f"{app or self.app}.toml"
+        path = self._directory / f"{app or self.app}-{self.user}.toml"
         common = self.broker.client_settings(self.user)
         lines = [
             f'app = "{app or self.app}"',
@@ -179,7 +181,6 @@ def test_topics_are_created_with_the_rights_for_it(site: Site) -> None:
 
 
 @pytest.mark.slow(ci=False)
-@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_fails_without_any_one_right(site: Site, command: str) -> None:
     site.create()
@@ -196,7 +197,6 @@ def test_a_command_fails_without_any_one_right(site: Site, command: str) -> None
     assert unneeded == []
 
 
-@pytest.mark.slow(ci=False)
 @pytest.mark.slow(ci=False)
 def test_topics_are_not_created_without_any_one_right(site: Site) -> None:
     unneeded = []
@@ -290,6 +290,33 @@ def test_a_worker_publishes_with_its_rights(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow(ci=False)
+def test_an_index_is_replaced_with_the_rights_for_it(
+    site: Site, broker: SecuredKafka, tmp_path: Path
+) -> None:
+    site.create()
+    site.allow(minimal(grants(site.topology(), "run", trim_log=False)))
+    operator = Site(broker, site.app, tmp_path, f"{site.app}-operator")
+    wanted = minimal(grants(site.topology(), "reindex"))
+    operator.allow([one for one in wanted if not one.when])
+    reindex = ("reindex", "--config", operator.config())
+    one = worker(site, tmp_path)
+    try:
+        site.write(site.topology().documents, {})
+        done = neardup(*reindex, "--shards", "3")
+        assert done.returncode == 0, done.stderr
+        assert neardup(*reindex, "--clean").returncode == 2
+        operator.allow([one for one in wanted if one.when == "with `--clean`"])
+        done = neardup(*reindex, "--clean")
+        assert done.returncode == 0, done.stderr
+        operator.allow([one for one in wanted if one.when.startswith("with `--partitions`")])
+        done = neardup(*reindex, "--partitions", "2")
+        assert done.returncode == 0, done.stderr
+        assert one.stop() == 0
+    finally:
+        if one.running:
+            one.kill()
+
+
 @pytest.mark.slow(ci=False)
 @pytest.mark.parametrize(
     ("operation", "kind", "name"),

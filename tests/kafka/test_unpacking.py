@@ -11,7 +11,7 @@ import pytest
 from localkafka.broker import Kafka, wait_until
 from tests.support.bombs import CODECS, write_batch
 from tests.support.breadth import slow
-from worker.admin.unreadable import Attempts, Outcome, end_of
+from worker.admin.bad_batch import Attempts, Outcome, end_of
 from worker.bus import LogReader, PartitionUnreadable, TopicPartition
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lsh import SWITCHES as NAMES
 from lsh import Fingerprinter, Parameters, normalise
-from lsh.listed_lines import BREAKS, digest, lines_of
-from lsh.text import left_out_of, normaliser
+from lsh.parameters import normaliser
+from lsh.text import BREAKS, digest, lines_of
 from tests.oracle.texts import ALL_SWITCHES, EVERY_ONE, MARKED, MIXED
 from tests.support.corpus import examples
 
@@ -91,7 +91,7 @@ def test_the_lines_that_are_left_out_are_those_that_are_missing(
     texts: list[str], parameters: Parameters
 ) -> None:
     for text in texts:
-        rest, gone = left(text, parameters), left_out_of(text, parameters)
+        rest, gone = left(text, parameters), normaliser(parameters).left_out(text)
         lines = lines_of(text)
         assert bool(gone) == (rest != text.replace("\r", "\n"))
         assert gone == [line for line in lines if line in gone]
@@ -129,9 +129,9 @@ def test_lines_are_compared_in_their_normal_form() -> None:
 def test_a_text_of_listed_lines_alone_stays() -> None:
     for text in (FOOTER, f"{FOOTER}\n\u200b\n Share this\u2028", f"\n{FOOTER}\n \n"):
         assert normalise(text, PARAMETERS) == normalise(text, Parameters())
-        assert left_out_of(text, PARAMETERS) == []
+        assert normaliser(PARAMETERS).left_out(text) == []
     assert normalise(f"{FOOTER}\n.", PARAMETERS) == "."
-    assert left_out_of(f"{FOOTER}\n.", PARAMETERS) == [FOOTER]
+    assert normaliser(PARAMETERS).left_out(f"{FOOTER}\n.") == [FOOTER]
     assert not Fingerprinter(PARAMETERS).fingerprint([FOOTER]).blank[0]
 
 
@@ -198,7 +198,7 @@ def test_the_lines_of_a_hostile_text_take_no_more_than_linear_time(name: str) ->
 
 def test_of_hostile_texts_the_listed_lines_alone_are_missing() -> None:
     for name, text in HOSTILE.items():
-        gone = left_out_of(text, PARAMETERS)
+        gone = normaliser(PARAMETERS).left_out(text)
         if name == "a listed line and a short one":
             assert gone == ["5"] * (SIZE // 4)
         else:
@@ -209,7 +209,7 @@ def test_a_line_that_is_cut_is_found() -> None:
     long = HEAPED * 40
     parameters = replace(PARAMETERS, boilerplate=frozenset([long]))
     assert len(normalise(long, Parameters())) < 40 * len(normalise(HEAPED, Parameters()))
-    assert left_out_of(f"A report.\n{long}", parameters) == [long]
+    assert normaliser(parameters).left_out(f"A report.\n{long}") == [long]
 
 
 def test_switches_of_every_kind_are_in_the_property() -> None:

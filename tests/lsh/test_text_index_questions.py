@@ -197,7 +197,7 @@ def test_exact_groups_are_the_components_of_exact_pairs(
     least: float, small: int, chance: Random
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsh.together._SMALL", small)
+        patch.setattr("lsh.groups._SMALL", small)
         index = filled(chance.sample(CORPUS, 45), keep_texts=True)
         for ident in chance.sample(list(index), 5):
             index.remove(ident)

@@ -13,7 +13,7 @@ from worker.bus import Outgoing, Record, TopicPartition
 from worker.formats.base import DocumentOptions
 from worker.formats.first_texts import TextWatch
 from worker.formats.json import JsonFormat
-from worker.formats.matches import MatchWriter
+from worker.formats.match_writer import MatchWriter
 from worker.formats.seen import FieldWatch
 from worker.index.directory import ShardDirectories
 from worker.index.owner import OwnedShards

@@ -14,12 +14,25 @@ from rich.table import Table
 
 from worker.cli.comparison import compared
 from worker.cli.screen import line, shown
-from worker.visible import excerpt, json_text, visible
+from worker.visible import counted, excerpt, json_text, visible
 
 UNSAFE = ["\x00", "\x1b", "\r", "\n", "\t", "\x7f", "\x85", "\x9b", "\u202e", "\u2066", "\u200f",
           "\u2028", "\u2029", "\ufeff", "\ud800", "\U000e0041"]  # fmt: skip
 pieces = st.one_of(st.text(), st.sampled_from([*UNSAFE, "[/b]", "[link=x]", "[", "\\", ":smile:"]))
 texts = st.lists(pieces).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "0 documents"), (1, "1 document"), (2, "2 documents"), (1_000, "1,000 documents")],
+)
+def test_a_number_has_its_noun(number: int, said: str) -> None:
+    assert counted(number, "document") == said
+
+
+def test_a_noun_may_have_another_plural() -> None:
+    assert counted(1, "entry is", "entries are") == "1 entry is"
+    assert counted(3, "entry is", "entries are") == "3 entries are"
 
 
 def is_inert(text: str) -> bool:

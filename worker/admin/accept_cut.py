@@ -48,8 +48,8 @@ def accept_cut(cluster: Cluster, found: Inspection) -> int:
     for one in cut:
         offsets.setdefault(one.group, {})[one.place] = one.offset
         epochs.setdefault(one.group, {})[one.place] = one.log.claim.epoch
-    for group, places in offsets.items():  # Refused while a group has members.
-        cluster.commit(group, places, epochs=epochs[group])
+    for group, partitions in offsets.items():  # Refused while a group has members.
+        cluster.commit(group, partitions, epochs=epochs[group])
     route = topology.group("route")
     spans = {
         one.place: (one.log.end, one.offset)
@@ -66,8 +66,8 @@ def accept_cut(cluster: Cluster, found: Inspection) -> int:
             writer.renew()
             for records in _read(reader, spans):
                 rejected += _reject(writer, topology.rejected, records)
-    for group, places in offsets.items():
-        cluster.commit(group, places)
+    for group, partitions in offsets.items():
+        cluster.commit(group, partitions)
     return rejected
 
 
@@ -79,8 +79,8 @@ def _read(
     Raises:
         Unanswered: nothing arrives for 15 s.
     """
-    for place, (start, _) in spans.items():
-        reader.start(place, start)
+    for partition, (start, _) in spans.items():
+        reader.start(partition, start)
     left, heard = dict(spans), monotonic()
     while left:
         found = reader.read(_RECORDS, _BYTES, _WAIT_SECONDS)
@@ -96,9 +96,9 @@ def _read(
             for record in found
             if record.offset < spans[TopicPartition(record.topic, record.partition)][1]
         ]
-        for place in [at for at, (_, end) in left.items() if (reader.position(at) or 0) >= end]:
-            reader.stop(place)
-            del left[place]
+        for partition in [at for at, (_, end) in left.items() if (reader.position(at) or 0) >= end]:
+            reader.stop(partition)
+            del left[partition]
 
 
 def _reject(writer: LogWriter, topic: str, records: Iterable[Record]) -> int:

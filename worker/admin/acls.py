@@ -11,7 +11,7 @@ from worker.topology import STAGES, Topology
 
 __all__ = ["COMMANDS", "Grant", "Kind", "Operation", "grants", "minimal", "shell"]
 
-Operation = Literal["Read", "Write", "Create", "Delete", "Describe", "DescribeConfigs"]
+Operation = Literal["Read", "Write", "Create", "Alter", "Delete", "Describe", "DescribeConfigs"]
 Kind = Literal["topic", "group", "transactional-id"]
 
 COMMANDS = (
@@ -26,10 +26,11 @@ COMMANDS = (
     "redrive",
     "forget",
     "skip",
+    "reindex",
 )
 """The commands that connect to Kafka. The others, ``neardup index`` among them, never do."""
 
-_DESCRIBES: Collection[Operation] = ("Read", "Write", "Delete")
+_DESCRIBES: Collection[Operation] = ("Read", "Write", "Alter", "Delete")
 """What includes *Describe* on the same resource, by Kafka's rules."""
 
 
@@ -38,6 +39,7 @@ _SESSION = (
     " for a seat that is still taken"
 )
 _UNSEEN = "without it, a transaction that the brokers commit in part is not completed"
+_REINDEXED = "after the first `neardup reindex`"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,6 +69,11 @@ class _Names:
         return self.topology.matches(0).removesuffix("0")
 
     @property
+    def later(self) -> str:
+        """What the names of later generations begin with, of topics, groups and transactions."""
+        return f"{self.topology.app}.g"
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """What the three groups commit offsets of."""
         return self.topology.documents, self.topology.seats, self.matches
@@ -85,7 +92,7 @@ class _Names:
         return one.documents, *self.outputs, *self.internal, one.layout_log, one.redrive
 
     def topic(self, name: str, *operations: Operation, role: str, when: str = "") -> list[Grant]:
-        prefixed = name == self.matches
+        prefixed = name in {self.matches, self.later}
         return [Grant("topic", name, one, prefixed, role, when) for one in operations]
 
 
@@ -116,6 +123,7 @@ def grants(
         "redrive": lambda: _redrive(names),
         "forget": lambda: _forget(names),
         "skip": lambda: _skip(names),
+        "reindex": lambda: [*_checks(names, unwarned=""), *_reindex(names)],
     }
     return list(tables[command]())
 
@@ -134,6 +142,8 @@ def _checks(
     yield from names.topic(names.topology.layout_log, "Read", role=role)
     for group in (*map(names.topology.group, STAGES), names.topology.layout_log):
         yield Grant("group", group, "Describe", role=role)
+    yield from names.topic(names.later, "Describe", "DescribeConfigs", role=role, when=_REINDEXED)
+    yield Grant("group", names.later, "Describe", prefixed=True, role=role, when=_REINDEXED)
 
 
 def _run(names: _Names, stages: Collection[str], *, trim_log: bool | None) -> Iterator[Grant]:
@@ -160,9 +170,21 @@ def _run(names: _Names, stages: Collection[str], *, trim_log: bool | None) -> It
         yield Grant("group", group, "Read", role=stage)
         yield Grant("group", group, "DescribeConfigs", role=stage, when=_SESSION)
         yield Grant("transactional-id", f"{group}.", "Write", prefixed=True, role=stage)
+        yield from _run_later(names, stage)
     if "index" in stages and trim_log is not False:
         when = "" if trim_log else "with `index.snapshots.trim_log`"
         yield from names.topic(one.fingerprints, "Delete", role="index", when=when)
+
+
+def _run_later(names: _Names, stage: str) -> Iterator[Grant]:
+    """Yield what a stage needs of the topics, groups and transactions of later generations."""
+    yield from names.topic(names.later, "Read", role=stage, when=_REINDEXED)
+    if stage == "route":
+        return  # Its group, its outputs and its transactions stay.
+    yield from names.topic(names.later, "Write", role=stage, when=_REINDEXED)
+    group = Grant("group", names.later, "Read", prefixed=True, role=stage, when=_REINDEXED)
+    yield from (group, replace(group, operation="DescribeConfigs"))
+    yield replace(group, kind="transactional-id", operation="Write")
 
 
 def _begins(names: _Names) -> Iterator[Grant]:
@@ -205,6 +227,10 @@ def _watch(names: _Names) -> Iterator[Grant]:
         yield from names.topic(name, "Read", role=role, when=age)
     for group in (*map(one.group, STAGES), f"{one.app}.watch"):
         yield Grant("group", group, "Describe", role=role)
+    for name in (one.layout_log, names.later):
+        yield from names.topic(name, "Read", role=role, when=_REINDEXED)
+    yield Grant("group", one.layout_log, "Describe", role=role, when=_REINDEXED)
+    yield Grant("group", names.later, "Describe", prefixed=True, role=role, when=_REINDEXED)
 
 
 def _explain(names: _Names) -> Iterator[Grant]:
@@ -218,6 +244,7 @@ def _explain(names: _Names) -> Iterator[Grant]:
 def _serve(names: _Names) -> Iterator[Grant]:
     one, role = names.topology, "serve"
     yield from names.topic(one.fingerprints, "Read", role=role)
+    yield from names.topic(names.later, "Read", role=role, when=_REINDEXED)
     yield Grant("group", one.group(role), "Describe", role=role)
 
 
@@ -241,6 +268,7 @@ def _forget(names: _Names) -> Iterator[Grant]:
     waits, known = "without `--no-wait`", "without it, unknown ids are not named"
     yield Grant("group", one.group("route"), "Describe", role=role, when=waits)
     yield from names.topic(names.matches, "Read", role=role, when=known)
+    yield from names.topic(names.later, "Read", role=role, when=f"{_REINDEXED}; {known}")
 
 
 def _skip(names: _Names) -> Iterator[Grant]:
@@ -251,6 +279,32 @@ def _skip(names: _Names) -> Iterator[Grant]:
     for group in (one.group("fingerprint"), one.group("route"), one.layout_log):
         yield Grant("group", group, "Describe", role=role)
     yield Grant("group", f"{one.app}.skip", "Describe", role=role, when="without `--to`")
+
+
+def _reindex(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "reindex"
+    yield from names.topic(one.layout_log, "Write", role=role)
+    yield Grant("transactional-id", one.layout_log, "Write", role=role)
+    yield from names.topic(one.fingerprints, "Read", "Write", role=role)
+    built: tuple[Operation, ...] = ("Create", "Describe", "DescribeConfigs", "Read", "Write")
+    yield from names.topic(names.later, *built, role=role)
+    yield Grant("group", names.later, "Read", prefixed=True, role=role)
+    documents = "with `--from-documents`"
+    yield from names.topic(one.documents, "Read", role=role, when=documents)
+    wider = "with `--partitions`"
+    for name in (one.documents, *names.outputs, names.matches):
+        yield from names.topic(name, "Alter", role=role, when=wider)
+    for name in (one.documents, names.matches):
+        yield from names.topic(name, "Read", role=role, when=wider)
+    for stage in ("fingerprint", "route"):
+        yield Grant("group", one.group(stage), "Read", role=role, when=wider)
+    yield from names.topic(names.later, "Alter", role=role, when=f"{wider}, later")
+    clean = "with `--clean`"
+    for name in (*names.internal, names.later):
+        yield from names.topic(name, "Delete", role=role, when=clean)
+    for stage in ("fingerprint", "index"):
+        yield Grant("group", one.group(stage), "Delete", role=role, when=clean)
+    yield Grant("group", names.later, "Delete", prefixed=True, role=role, when=clean)
 
 
 def minimal(wanted: Collection[Grant]) -> list[Grant]:

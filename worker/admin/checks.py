@@ -120,10 +120,12 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     wanted = {stage: inputs(topology, stage, counts) for stage in STAGES}
     # Route trails fingerprint, and both advance: asked first, it still appears to trail.
     read_to = cluster.annotated({topology.group("route"): wanted.pop("route")})
-    read_to |= cluster.annotated({topology.group(one): places for one, places in wanted.items()})
+    read_to |= cluster.annotated(
+        {topology.group(one): partitions for one, partitions in wanted.items()}
+    )
     committed = {
-        group: {place: one.offset for place, one in places.items()}
-        for group, places in read_to.items()
+        group: {partition: one.offset for partition, one in partitions.items()}
+        for group, partitions in read_to.items()
     }
     committed |= _fingerprinted(cluster, topology, found.reindexed, committed)
     # The logs' ends come last: an active group would otherwise appear to be past them.
@@ -173,8 +175,8 @@ def _fingerprinted(
         return {}
     group = topology.group("fingerprint")
     own = replace(topology, log=reindexed.following.log).group("fingerprint")
-    places = committed[group]
-    return {group: fingerprinted_to(places, cluster.committed({own: places})[own])}
+    partitions = committed[group]
+    return {group: fingerprinted_to(partitions, cluster.committed({own: partitions})[own])}
 
 
 def _between_logs(

@@ -30,10 +30,10 @@ from worker.bus.compacted import PARTITION, records
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.ends import truncated_logs
 from worker.bus.kafka.errors import again, asking, cause, refusal
 from worker.bus.kafka.groups import Committed, Offsets, committed_offsets, set_offsets
 from worker.bus.kafka.identities import present_ids, topic_ids
-from worker.bus.kafka.truncated import truncated_logs
 from worker.settings import ConfigurationError
 
 __all__ = ["Cluster", "TopicState"]
@@ -354,8 +354,8 @@ class Cluster:
         """
         found = self.annotated(asked)
         return {
-            group: {place: one.offset for place, one in places.items()}
-            for group, places in found.items()
+            group: {partition: one.offset for partition, one in partitions.items()}
+            for group, partitions in found.items()
         }
 
     def annotated(
@@ -372,10 +372,10 @@ class Cluster:
 
         ``group`` is one that the user may describe.
         """
-        doing = f"leader epochs of {', '.join(sorted({place.topic for place in claims}))}"
-        places = {Place(*place): _LATEST for place in claims}
+        doing = f"leader epochs of {', '.join(sorted({partition.topic for partition in claims}))}"
+        partitions = {Place(*partition): _LATEST for partition in claims}
         with self.explained(doing):
-            epochs = asking(lambda left: self._epochs(places, left), self._seconds, doing)
+            epochs = asking(lambda left: self._epochs(partitions, left), self._seconds, doing)
         # A log in the leader epoch in which it was read can't have lost anything since.
         later = {at: claim for at, claim in claims.items() if epochs[at] != claim.epoch}
         if not later:
@@ -383,12 +383,14 @@ class Cluster:
         return truncated_logs(self._options, group, later, self._seconds)
 
     def _epochs(
-        self, places: Mapping[Place, OffsetSpec], left: float
+        self, partitions: Mapping[Place, OffsetSpec], left: float
     ) -> dict[TopicPartition, int | None]:
-        asked = self._admin.list_offsets(dict(places), request_timeout=max(1.0, left / 3))
+        asked = self._admin.list_offsets(dict(partitions), request_timeout=max(1.0, left / 3))
         return {
-            TopicPartition(place.topic, place.partition): future.result(left + 1).leader_epoch
-            for place, future in asked.items()
+            TopicPartition(partition.topic, partition.partition): future.result(
+                left + 1
+            ).leader_epoch
+            for partition, future in asked.items()
         }
 
     def last_records(self, topic: str) -> dict[bytes | None, bytes]:
@@ -414,7 +416,9 @@ class Cluster:
 
         ``of`` maps a topic to another one to which its offsets belong.
         """
-        topics = {place.topic: of.get(place.topic, place.topic) for place in offsets}
+        topics = {
+            partition.topic: of.get(partition.topic, partition.topic) for partition in offsets
+        }
         present = partial(present_ids, self._admin)
         found = topic_ids(present, set(topics.values()), self._seconds)
         ids = {topic: found[log] for topic, log in topics.items()}
@@ -452,7 +456,12 @@ class Cluster:
             )
 
     def _ask(
-        self, places: Sequence[Place], specs: Sequence[OffsetSpec], left: float, *, committed: bool
+        self,
+        partitions: Sequence[Place],
+        specs: Sequence[OffsetSpec],
+        left: float,
+        *,
+        committed: bool,
     ) -> list[dict[TopicPartition, int]]:
         """Ask once; report a missing leader as `LEADER_NOT_AVAILABLE` in every case."""
         # Without this librdkafka keeps asking a leader that is gone.
@@ -460,7 +469,7 @@ class Cluster:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = [
             self._admin.list_offsets(
-                dict.fromkeys(places, spec),
+                dict.fromkeys(partitions, spec),
                 isolation_level=level,
                 request_timeout=max(1.0, left / 3),
             )
@@ -470,10 +479,10 @@ class Cluster:
         try:
             found = [
                 {
-                    TopicPartition(place.topic, place.partition): int(
+                    TopicPartition(partition.topic, partition.partition): int(
                         future.result(left + 1).offset
                     )
-                    for place, future in futures.items()
+                    for partition, future in futures.items()
                 }
                 for futures in asked
             ]

@@ -11,6 +11,7 @@ from worker.admin.layout_record import begun_with
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
 from worker.settings import ConfigurationError, Settings
 from worker.topology import Topology
+from worker.visible import counted
 
 __all__ = ["Created", "TooFewBrokers", "create", "create_redrive"]
 
@@ -129,7 +130,7 @@ def _refuse_other_partitions(
             continue
         if not (one.grows and state.partitions > one.partitions):
             raise ConfigurationError(
-                f"{one.name} exists and has {state.partitions} partitions, must have"
+                f"{one.name} exists and has {counted(state.partitions, 'partition')}, must have"
                 f" {one.partitions_why}. Nothing was created"
             )
 

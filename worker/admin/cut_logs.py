@@ -55,21 +55,27 @@ def cut_logs(
         BusError: the cluster doesn't answer, or refuses.
     """
     claims = {
-        group: claimed({place: (one.offset, one.epoch) for place, one in places.items()})
-        for group, places in committed.items()
+        group: claimed(
+            {partition: (one.offset, one.epoch) for partition, one in partitions.items()}
+        )
+        for group, partitions in committed.items()
     }
     # Of each log, what reaches furthest: a cut is before that if it is before any of them.
     furthest = {
-        topology.log_of(place): claim
-        for place, claim in sorted(
-            ((place, claim) for places in claims.values() for place, claim in places.items()),
+        topology.log_of(partition): claim
+        for partition, claim in sorted(
+            (
+                (partition, claim)
+                for partitions in claims.values()
+                for partition, claim in partitions.items()
+            ),
             key=lambda one: one[1],
         )
     }
     found = cluster.truncated(topology.group("fingerprint"), furthest) if furthest else {}
-    for group, places in claims.items():
-        for place, claim in sorted(places.items()):
-            log = found.get(topology.log_of(place))
+    for group, partitions in claims.items():
+        for partition, claim in sorted(partitions.items()):
+            log = found.get(topology.log_of(partition))
             if log is not None and (log.end is None or claim.offset > log.end):
-                internal = place.topic != topology.documents
-                yield CutLog(group, place, claim.offset, log, internal)
+                internal = partition.topic != topology.documents
+                yield CutLog(group, partition, claim.offset, log, internal)

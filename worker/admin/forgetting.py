@@ -84,7 +84,7 @@ def _attempt(
         ends = writer.commit(tombstones)
     except (Aborted, Fenced, OutcomeUnknown) as error:
         return None, str(error)
-    known = {place: offset for place, offset in ends.items() if offset is not None}
+    known = {partition: offset for partition, offset in ends.items() if offset is not None}
     if len(known) < len(ends):
         return None, "the brokers did not say where they wrote it"
     return known, ""
@@ -103,12 +103,12 @@ def answered_up_to(reader: LogReader, topology: Topology) -> dict[TopicPartition
     Raises:
         BusError: Kafka doesn't answer.
     """
-    places = [
+    partitions = [
         TopicPartition(topic, number)
         for topic, count in topology.inputs("route").items()
         for number in range(count)
     ]
-    return {place: at or 0 for place, at in reader.committed(places).items()}
+    return {partition: at or 0 for partition, at in reader.committed(partitions).items()}
 
 
 def behind(reader: LogReader, sent: Mapping[TopicPartition, int]) -> list[Behind]:
@@ -122,14 +122,14 @@ def behind(reader: LogReader, sent: Mapping[TopicPartition, int]) -> list[Behind
         BusError: *route* has no offset of a partition, or Kafka doesn't answer.
     """
     found = []
-    for place, at in reader.committed(sent).items():
+    for partition, at in reader.committed(sent).items():
         if at is None:
             raise BusError(
-                f"the workers have no offset of {place.topic}[{place.partition}]; see"
+                f"the workers have no offset of {partition.topic}[{partition.partition}]; see"
                 " `neardup topics verify`"
             )
-        if at <= sent[place]:
-            found.append(Behind(place, sent[place], at))
+        if at <= sent[partition]:
+            found.append(Behind(partition, sent[partition], at))
     return found
 
 
@@ -149,11 +149,13 @@ def found(
     Raises:
         BusError: the answers can't be read.
     """
-    own = {place.partition: range(since[place], last + 1) for place, last in sent.items()}
+    own = {
+        partition.partition: range(since[partition], last + 1) for partition, last in sent.items()
+    }
     spans = {
-        place: (at, reader.watermarks(place)[1])
-        for place, at in since.items()
-        if place.partition in own and place.topic != topology.documents
+        partition: (at, reader.watermarks(partition)[1])
+        for partition, at in since.items()
+        if partition.partition in own and partition.topic != topology.documents
     }
     missing = set(spans)
     known: set[bytes] = set()

@@ -52,13 +52,13 @@ class LagMeter:
         Raises:
             BusError: the logs can't be read.
         """
-        behind = {place: end - at for place, (at, end) in spans.items() if end > at}
-        most = sorted(behind, key=lambda place: -behind[place])[:_OLDEST_PARTITIONS]
-        self._look({place: spans[place] for place in most})
-        stamps = {place: stamp for (place, _, _), stamp in self._known.items()}
-        for place, stamp in stamps.items():
+        behind = {partition: end - at for partition, (at, end) in spans.items() if end > at}
+        most = sorted(behind, key=lambda partition: -behind[partition])[:_OLDEST_PARTITIONS]
+        self._look({partition: spans[partition] for partition in most})
+        stamps = {partition: stamp for (partition, _, _), stamp in self._known.items()}
+        for partition, stamp in stamps.items():
             if stamp == _NOTHING:
-                behind[place] = 0
+                behind[partition] = 0
         times = [stamp for stamp in stamps.values() if stamp != _NOTHING]
         seconds = max(0.0, time() - min(times) / 1000) if times else None
         return Lag(sum(behind.values()), seconds)
@@ -67,23 +67,23 @@ class LagMeter:
         """Find the timestamp of each partition's next record, or that there is none."""
         before, self._known = self._known, {}
         unknown = {}
-        for place, (at, end) in spans.items():
-            found = next((s for (p, o, _), s in before.items() if (p, o) == (place, at)), None)
-            if found is None or (found == _NOTHING and (place, at, end) not in before):
-                unknown[place] = (at, end)
-                self._reader.start(place, at)
+        for partition, (at, end) in spans.items():
+            found = next((s for (p, o, _), s in before.items() if (p, o) == (partition, at)), None)
+            if found is None or (found == _NOTHING and (partition, at, end) not in before):
+                unknown[partition] = (at, end)
+                self._reader.start(partition, at)
             else:
-                self._known[place, at, end] = found
+                self._known[partition, at, end] = found
         deadline = monotonic() + _OLDEST_SECONDS
         while unknown and monotonic() < deadline:
             for record in self._next(unknown):
-                place = TopicPartition(record.topic, record.partition)
-                self._settle(unknown, place, record.timestamp)
-            for place, (_, end) in list(unknown.items()):
-                if (self._reader.position(place) or 0) >= end:
-                    self._settle(unknown, place, _NOTHING)
-        for place in unknown:
-            self._reader.stop(place)
+                partition = TopicPartition(record.topic, record.partition)
+                self._settle(unknown, partition, record.timestamp)
+            for partition, (_, end) in list(unknown.items()):
+                if (self._reader.position(partition) or 0) >= end:
+                    self._settle(unknown, partition, _NOTHING)
+        for partition in unknown:
+            self._reader.stop(partition)
 
     def _next(self, unknown: dict[TopicPartition, Span]) -> list[Record]:
         """Return some records; stop an unreadable partition, whose timestamp stays unknown."""
@@ -95,8 +95,8 @@ class LagMeter:
             return []
 
     def _settle(
-        self, unknown: dict[TopicPartition, Span], place: TopicPartition, stamp: int
+        self, unknown: dict[TopicPartition, Span], partition: TopicPartition, stamp: int
     ) -> None:
-        if place in unknown:
-            self._known[place, *unknown.pop(place)] = stamp
-            self._reader.stop(place)
+        if partition in unknown:
+            self._known[partition, *unknown.pop(partition)] = stamp
+            self._reader.stop(partition)

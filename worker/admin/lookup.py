@@ -65,12 +65,14 @@ def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
 
 def _windows(spans: Spans) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
     """Cut the spans into windows, those at their ends first."""
-    left = {place: span for place, span in spans.items() if span[0] < span[1]}
+    left = {partition: span for partition, span in spans.items() if span[0] < span[1]}
     size = _FIRST_WINDOW
     while left:
-        yield {place: (max(low, high - size), high) for place, (low, high) in left.items()}
+        yield {partition: (max(low, high - size), high) for partition, (low, high) in left.items()}
         left = {
-            place: (low, high - size) for place, (low, high) in left.items() if high - size > low
+            partition: (low, high - size)
+            for partition, (low, high) in left.items()
+            if high - size > low
         }
         size *= _GROWTH
 
@@ -83,8 +85,8 @@ def records_of(
     Raises:
         BusError: a partition can't be read, or delivers nothing for 15 s.
     """
-    for place, (low, _) in window.items():
-        reader.start(place, low)
+    for partition, (low, _) in window.items():
+        reader.start(partition, low)
     left = dict(window)
     heard = clock()
     while left:
@@ -98,12 +100,12 @@ def records_of(
         if found:
             heard = clock()
         elif clock() - heard > _SILENCE_SECONDS:
-            silent = ", ".join(f"{place.topic}[{place.partition}]" for place in left)
+            silent = ", ".join(f"{partition.topic}[{partition.partition}]" for partition in left)
             raise BusError(f"no record of {silent} has arrived for {_SILENCE_SECONDS:.0f} s")
         for record in found:
             span = left.get(TopicPartition(record.topic, record.partition))
             if span is not None and record.offset < span[1] and record.value is not None:
                 yield record
-        for place in [p for p, (_, high) in left.items() if (reader.position(p) or 0) >= high]:
-            reader.stop(place)
-            del left[place]
+        for partition in [p for p, (_, high) in left.items() if (reader.position(p) or 0) >= high]:
+            reader.stop(partition)
+            del left[partition]

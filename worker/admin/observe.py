@@ -124,7 +124,7 @@ class Observer:
                 )
         self.topology = settings.topology(counts[named.documents][0])
         ends = cluster.ranges({topic: counts[topic][0] for topic in self._verdicts})
-        self._from = {place: high for place, (_, high) in ends.items()}
+        self._from = {partition: high for partition, (_, high) in ends.items()}
         self._shared = _Shared(Tally(monotonic()))
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -193,8 +193,8 @@ class Observer:
     def _read_outputs(self) -> None:
         group = f"{self.topology.app}.watch"
         with closing(self._reader(group, self._verdicts, _OUTPUT_FETCHES)) as reader:
-            for place, at in self._from.items():
-                reader.start(place, at)
+            for partition, at in self._from.items():
+                reader.start(partition, at)
             while not self._stopping.is_set():
                 try:
                     found = reader.read(_OUTPUT_RECORDS, _OUTPUT_BYTES, _OUTPUT_SECONDS)
@@ -205,8 +205,8 @@ class Observer:
                     continue
                 for record in found:
                     self._count(record)
-                    place = TopicPartition(record.topic, record.partition)
-                    self._from[place] = record.offset + 1
+                    partition = TopicPartition(record.topic, record.partition)
+                    self._from[partition] = record.offset + 1
 
     def _count(self, record: Record) -> None:
         verdict = self._verdicts[record.topic]
@@ -238,8 +238,8 @@ class Observer:
                 ranges = cluster.ranges(topics)
                 spans = [
                     {
-                        place: (max(ranges[place][0], at), ranges[place][1])
-                        for place, at in self._slowest(committed[stage]).items()
+                        partition: (max(ranges[partition][0], at), ranges[partition][1])
+                        for partition, at in self._slowest(committed[stage]).items()
                     }
                     for stage in STAGES
                 ]
@@ -258,8 +258,8 @@ class Observer:
     def _slowest(self, committed: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the position in each log; if several shards read one, that of the slowest."""
         found: dict[TopicPartition, int] = {}
-        for place, at in committed.items():
-            log = self.topology.log_of(place)
+        for partition, at in committed.items():
+            log = self.topology.log_of(partition)
             found[log] = min(at, found.get(log, at))
         return found
 
@@ -273,5 +273,5 @@ class Observer:
 
 
 def _committed(reader: LogReader, topics: dict[str, int]) -> dict[TopicPartition, int]:
-    places = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
-    return {place: at or 0 for place, at in reader.committed(places).items()}
+    partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
+    return {partition: at or 0 for partition, at in reader.committed(partitions).items()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from worker.admin.problem import Rule, Severity
 from worker.admin.retention import DOCUMENTS, FINGERPRINTS, MATCHES
-from worker.admin.rule import Rule, Severity
 from worker.bus.kafka.config import COMPRESSION
 from worker.settings import Settings
 from worker.topology import Topology

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from worker.admin.rule import Rule, Severity
+from worker.admin.problem import Rule, Severity
 from worker.settings.units import duration_text
+from worker.visible import counted
 
 __all__ = ["DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Beyond", "Retention", "table"]
 
@@ -209,4 +210,4 @@ def _length(milliseconds: int) -> str:
     number, more = divmod(milliseconds, size)
     if more or not number:
         return duration_text(milliseconds)
-    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+    return counted(number, unit)

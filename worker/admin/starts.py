@@ -109,14 +109,14 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
     committed: dict[str, dict[TopicPartition, int]] = {}
     for stage in STAGES:
         starts = {
-            place: chosen.get(place, snapshot[place])
-            if place in snapshot
-            else ends[topology.log_of(place)][0]
-            for place in wanted[stage]
+            partition: chosen.get(partition, snapshot[partition])
+            if partition in snapshot
+            else ends[topology.log_of(partition)][0]
+            for partition in wanted[stage]
         }
         have = {} if force else present[stage]
         kept[groups[stage]] = have
-        missing_here = {place: at for place, at in starts.items() if place not in have}
+        missing_here = {partition: at for partition, at in starts.items() if partition not in have}
         if missing_here:
             cluster.commit(groups[stage], missing_here, of={topology.seats: topology.fingerprints})
             committed[groups[stage]] = missing_here
@@ -125,7 +125,7 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
 
 def used_topics(ranges: Mapping[TopicPartition, tuple[int, int]]) -> list[str]:
     """Return the topics that were ever written to, even if retention has emptied them."""
-    return sorted({place.topic for place, (_, high) in ranges.items() if high > 0})
+    return sorted({partition.topic for partition, (_, high) in ranges.items() if high > 0})
 
 
 def _inputs(topology: Topology, stage: str) -> set[TopicPartition]:
@@ -143,13 +143,13 @@ def _agreed(topology: Topology, present: dict[str, dict[TopicPartition, int]]) -
         ConfigurationError: the two readers have committed different offsets.
     """
     first, last = present["fingerprint"], present["route"]
-    for place in first.keys() & last.keys():
-        if first[place] != last[place]:
+    for partition in first.keys() & last.keys():
+        if first[partition] != last[partition]:
             raise ConfigurationError(
-                f"{place.topic}[{place.partition}]: group {topology.group('fingerprint')} is at"
-                f" {first[place]} and group {topology.group('route')} is at {last[place]}, but the"
-                " topics between them are empty: set both again with --force"
-                " --from earliest|latest|TIME"
+                f"{partition.topic}[{partition.partition}]: group {topology.group('fingerprint')}"
+                f" is at {first[partition]} and group {topology.group('route')} is at"
+                f" {last[partition]}, but the topics between them are empty: set both again with"
+                " --force --from earliest|latest|TIME"
             )
     return {**last, **first}
 
@@ -160,13 +160,13 @@ def _snapshot(cluster: Cluster, topology: Topology, start: Start) -> dict[TopicP
         return _published(cluster, topology, start.app)
     ranges = cluster.ranges(counts)
     if start.kind == "earliest":
-        return {place: low for place, (low, _) in ranges.items()}
+        return {partition: low for partition, (low, _) in ranges.items()}
     if start.kind == "latest":
-        return {place: high for place, (_, high) in ranges.items()}
+        return {partition: high for partition, (_, high) in ranges.items()}
     at = cluster.at_time(counts, start.time_ms)
     return {
-        place: high if (found := at[place]) is None else found
-        for place, (_, high) in ranges.items()
+        partition: high if (found := at[partition]) is None else found
+        for partition, (_, high) in ranges.items()
     }
 
 
@@ -182,19 +182,19 @@ def _published(cluster: Cluster, topology: Topology, app: str) -> dict[TopicPart
     other = replace(topology, app=app)
     group = other.group("route")
     number = topology.layout.partitions
-    places = [TopicPartition(topology.documents, n) for n in range(number)]
-    offsets = cluster.committed({group: places})[group]
-    missing = [place for place in places if place not in offsets]
+    partitions = [TopicPartition(topology.documents, n) for n in range(number)]
+    offsets = cluster.committed({group: partitions})[group]
+    missing = [partition for partition in partitions if partition not in offsets]
     if missing:
         count = begun_with(cluster, other) or number
-        added = [place for place in missing if place.partition >= count]
+        added = [partition for partition in missing if partition.partition >= count]
         if len(added) < len(missing) or not offsets:
             raise ConfigurationError(
                 f"--from: got app:{app}, but group {group} has no offset for"
                 f" {missing[0].topic}[{missing[0].partition}]"
             )
         lows = cluster.ranges({topology.documents: number})
-        fresh = {place: lows[place][0] for place in added}
+        fresh = {partition: lows[partition][0] for partition in added}
     else:
         fresh = {}
     # Kafka refuses this while the group has members, which would publish more.

@@ -124,79 +124,81 @@ class CarefulReader:
     def _next(self, limit: int, max_bytes: int, timeout: float) -> Sequence[Record]:
         """Read what is left of the last batch, or the next one."""
         reader = self._connected()
-        place = self._alone or self._begin()
-        if place is None:
+        partition = self._alone or self._begin()
+        if partition is None:
             # A caller that loops relies on the wait.
             return reader.read(1, 1, timeout)
         asked = self._asked_at is not None
         records = reader.read(limit, max_bytes, timeout if asked else 0.0)
         if not records and not asked:  # The last batch has been delivered whole.
-            if not self._ask(place):
+            if not self._ask(partition):
                 return ()
             records = reader.read(limit, max_bytes, timeout)
-        self._advance(place, reader, records)
+        self._advance(partition, reader, records)
         return records
 
     def _begin(self) -> TopicPartition | None:
         """Choose the partition whose turn it is; None if none can have one now."""
         if self._settled_at is not None and self._clock() < self._settled_at:
             return None
-        for place in list(self._at):
-            if self._ask(place):
-                return place
+        for partition in list(self._at):
+            if self._ask(partition):
+                return partition
             if self._alone is None:
                 return None
         return None
 
-    def _ask(self, place: TopicPartition) -> bool:
+    def _ask(self, partition: TopicPartition) -> bool:
         """Fetch the next batch of a partition; return False if another stage fetches one.
 
         Raises:
             PartitionUnreadable: the batch is set aside, or was refused.
         """
-        at = self._at[place]
-        refused = self._fetches.refused(place.partition, at)
-        if refused or self._avoided(place, at):
+        at = self._at[partition]
+        refused = self._fetches.refused(partition.partition, at)
+        if refused or self._avoided(partition, at):
             self._rest()
             why = self._fetches.why if refused else "it is set aside"
-            raise PartitionUnreadable(place, at, why, whole=True)
+            raise PartitionUnreadable(partition, at, why, whole=True)
         if self._alone is not None and self._clock() - self._since > _TURN_SECONDS:
             self._rest()
-            self._at[place] = self._at.pop(place)  # The others come first.
-            self.turned.add(place)
+            self._at[partition] = self._at.pop(partition)  # The others come first.
+            self.turned.add(partition)
             return False
-        if not self._fetches.alone(self._group, place.partition, at):
+        if not self._fetches.alone(self._group, partition.partition, at):
             return False
         if self._alone is None:
             self._since = self._clock()
-        self._alone = place
+        self._alone = partition
         self._asked_at = self._clock()
-        self._connected().start(place, at, self._claims.get(place))
+        self._connected().start(partition, at, self._claims.get(partition))
         return True
 
-    def _avoided(self, place: TopicPartition, offset: int) -> bool:
-        return any(offset in one for one in self.aside.get(place.partition, ()))
+    def _avoided(self, partition: TopicPartition, offset: int) -> bool:
+        return any(offset in one for one in self.aside.get(partition.partition, ()))
 
-    def _advance(self, place: TopicPartition, reader: LogReader, records: Sequence[Record]) -> None:
-        before = self._at[place]
-        following = records[-1].offset + 1 if records else reader.position(place) or before
+    def _advance(
+        self, partition: TopicPartition, reader: LogReader, records: Sequence[Record]
+    ) -> None:
+        before = self._at[partition]
+        following = records[-1].offset + 1 if records else reader.position(partition) or before
         if following > before:
-            self._at[place] = following
+            self._at[partition] = following
             self._asked_at = None
-            epoch = reader.epoch(place)
+            epoch = reader.epoch(partition)
             if epoch is not None:
-                self._claims[place] = Claim(following, epoch)
+                self._claims[partition] = Claim(following, epoch)
             # Before the next batch can be fetched: its death would be taken for that of this one.
-            self._fetches.alone(self._group, place.partition, following)
-            if self._avoided(place, following):
+            self._fetches.alone(self._group, partition.partition, following)
+            if self._avoided(partition, following):
                 self._rest()
             return
         waited = 0.0 if self._asked_at is None else self._clock() - self._asked_at
-        end = reader.end(place)
+        end = reader.end(partition)
         ended = end is not None and end <= before
         if waited > (_ENDED_SECONDS if ended else _PATIENCE_SECONDS) and len(self._at) > 1:
             self._rest()
-            self._at[place] = self._at.pop(place)  # The others come first.
+            self._at[partition] = self._at.pop(partition)  # The others come first.
 
     def _rest(self) -> None:
         """Stop fetching."""
@@ -231,7 +233,7 @@ class CarefulReader:
         """See the port."""
         return self._connected().watermarks(partition)
 
-    def forget(self) -> None:
+    def drop(self) -> None:
         """Stop the delivery of all partitions."""
         self._rest()
         self._at.clear()
@@ -285,7 +287,7 @@ class CarefulMember:
             limit, max_bytes, 0.0 if self._running and not self._held else timeout
         )
         if polled.assignment is not None:
-            self._forget()
+            self._drop_all()
         self._let_go()
         if self._held or not self._running or not self._member.seated:
             return polled
@@ -306,9 +308,9 @@ class CarefulMember:
             self._reader.stop(self._held[0])
             self._held = None
 
-    def _forget(self) -> None:
+    def _drop_all(self) -> None:
         self._held = None
-        self._reader.forget()
+        self._reader.drop()
         self._at.clear()
         self._until.clear()
         self._epochs.clear()
@@ -318,44 +320,44 @@ class CarefulMember:
     def _read(self, limit: int, max_bytes: int, timeout: float) -> Sequence[Record]:
         """Read a partition that is in danger; give the member those that are past it."""
         records = self._reader.read(limit, max_bytes, timeout)
-        for place in list(self._running):
-            self._at[place] = at = self._reader.position(place) or 0
-            self._note_epoch(place)
-            if at >= self._until[place] or self._survived(place, at):
-                self._hand_over(place, at)
+        for partition in list(self._running):
+            self._at[partition] = at = self._reader.position(partition) or 0
+            self._note_epoch(partition)
+            if at >= self._until[partition] or self._survived(partition, at):
+                self._hand_over(partition, at)
         return records
 
-    def _note_epoch(self, place: TopicPartition) -> None:
+    def _note_epoch(self, partition: TopicPartition) -> None:
         """Keep the leader epoch of what was read here, for the offset that is committed of it."""
-        epoch = self._reader.epoch(place)
+        epoch = self._reader.epoch(partition)
         if epoch is not None:
-            self._epochs[place] = epoch
+            self._epochs[partition] = epoch
 
-    def _claim(self, place: TopicPartition, offset: int) -> Claim | None:
+    def _claim(self, partition: TopicPartition, offset: int) -> Claim | None:
         """Return what is known of the log before an offset at which a partition is read."""
-        epoch = self._epochs.get(place)
-        return self.claims().get(place) if epoch is None else Claim(offset, epoch)
+        epoch = self._epochs.get(partition)
+        return self.claims().get(partition) if epoch is None else Claim(offset, epoch)
 
-    def _survived(self, place: TopicPartition, at: int) -> bool:
+    def _survived(self, partition: TopicPartition, at: int) -> bool:
         """Return whether a partition has had a whole turn, and nothing says that it is in danger.
 
         Whoever was killed for another reason should catch up soon. If there is a deadly batch
         later, the next life begins nearer to it.
         """
-        ranges = self._reader.aside.get(place.partition, ())
+        ranges = self._reader.aside.get(partition.partition, ())
         return (
-            place in self._reader.turned
-            and not self._fetches.suspected(place.partition)
+            partition in self._reader.turned
+            and not self._fetches.suspected(partition.partition)
             and not any(one.start - _NEAR <= at < one.stop for one in ranges)
         )
 
-    def _hand_over(self, place: TopicPartition, at: int) -> None:
-        self._reader.stop(place)
-        self._running.discard(place)
-        del self._at[place], self._until[place]
-        self._fetches.past(self._group, place.partition)
-        self._member.seek(place, at)
-        self._member.resume([place])
+    def _hand_over(self, partition: TopicPartition, at: int) -> None:
+        self._reader.stop(partition)
+        self._running.discard(partition)
+        del self._at[partition], self._until[partition]
+        self._fetches.past(self._group, partition.partition)
+        self._member.seek(partition, at)
+        self._member.resume([partition])
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
@@ -372,40 +374,46 @@ class CarefulMember:
         if partition in self._running:
             self._reader.start(partition, offset, self._claim(partition, offset))
 
-    def _endangered_until(self, place: TopicPartition, offset: int) -> int | None:
+    def _endangered_until(self, partition: TopicPartition, offset: int) -> int | None:
         """Return the offset up to which single batches are fetched; None if it is not needed."""
-        if place.topic != self._topic:
+        if partition.topic != self._topic:
             return None
-        self._fetches.at(self._group, place.partition, offset)
-        ranges = self._reader.aside.get(place.partition, ())
+        self._fetches.at(self._group, partition.partition, offset)
+        ranges = self._reader.aside.get(partition.partition, ())
         ends = [one.stop for one in ranges if one.start - _NEAR <= offset < one.stop]
-        if place in self._at:
-            return max([self._until[place], *ends])
-        if self._fetches.careful(self._group, place.partition):
-            ends.append(min(self._member.watermarks(place)[1], offset + _NEAR))
+        if partition in self._at:
+            return max([self._until[partition], *ends])
+        if self._fetches.careful(self._group, partition.partition):
+            ends.append(min(self._member.watermarks(partition)[1], offset + _NEAR))
         return max(ends) if ends and max(ends) > offset else None
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
         asked = dict.fromkeys(partitions)
-        for place in [place for place in asked if place in self._running]:
-            self._at[place] = self._reader.position(place) or self._at[place]
-            self._running.discard(place)
-            if self._reader.has_turn(place):
-                self._held = place, self._clock()
+        for partition in [partition for partition in asked if partition in self._running]:
+            self._at[partition] = self._reader.position(partition) or self._at[partition]
+            self._running.discard(partition)
+            if self._reader.has_turn(partition):
+                self._held = partition, self._clock()
             else:
-                self._reader.stop(place)
+                self._reader.stop(partition)
         self._member.pause(asked.keys() - self._at.keys())
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
         asked = dict.fromkeys(partitions)  # In their order, which is that of their first turns.
-        for place in [place for place in asked if place in self._at and place not in self._running]:
-            if self._held is not None and self._held[0] == place:
+        for partition in [
+            partition
+            for partition in asked
+            if partition in self._at and partition not in self._running
+        ]:
+            if self._held is not None and self._held[0] == partition:
                 self._held = None
             else:
-                self._reader.start(place, self._at[place], self._claim(place, self._at[place]))
-            self._running.add(place)
+                self._reader.start(
+                    partition, self._at[partition], self._claim(partition, self._at[partition])
+                )
+            self._running.add(partition)
         self._member.resume(asked.keys() - self._at.keys())
 
     def commit(
@@ -417,9 +425,9 @@ class CarefulMember:
     ) -> None:
         """See the port; the epochs of what was read here are known here."""
         self._member.commit(records, offsets, epochs={**self._epochs, **epochs})
-        for place, offset in offsets.items():
-            if place.topic == self._topic and place not in self._at:
-                self._fetches.at(self._group, place.partition, int(offset))
+        for partition, offset in offsets.items():
+            if partition.topic == self._topic and partition not in self._at:
+                self._fetches.at(self._group, partition.partition, int(offset))
 
     @property
     def seated(self) -> bool:

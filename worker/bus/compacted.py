@@ -29,10 +29,10 @@ def records(
     """
     if start >= end:
         return
-    place = TopicPartition(topic, PARTITION)
-    reader.start(place, start)
+    partition = TopicPartition(topic, PARTITION)
+    reader.start(partition, start)
     heard = clock()
-    while (reader.position(place) or 0) < end:
+    while (reader.position(partition) or 0) < end:
         try:
             found = reader.read(_RECORDS, _BYTES, _WAIT_SECONDS)
         except OffsetOutOfRange as error:
@@ -42,4 +42,4 @@ def records(
         elif clock() - heard > _SILENCE_SECONDS:
             raise Unanswered(f"{topic} has delivered no record for {_SILENCE_SECONDS:.0f} s")
         yield from found
-    reader.stop(place)
+    reader.stop(partition)

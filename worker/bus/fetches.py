@@ -127,7 +127,7 @@ class Fetches:
 
     def _conclude(self) -> None:
         state = self._state
-        self._careful = {group: set(places) for group, places in state.fetching.items()}
+        self._careful = {group: set(partitions) for group, partitions in state.fetching.items()}
         if state.alone is not None:
             batch = state.alone
             times = 1 + next((one.times for one in state.deaths if one.batch == batch), 0)
@@ -146,8 +146,8 @@ class Fetches:
                 " one batch at a time now, until they are past what was fetched ahead",
                 "; ".join(
                     f"{group} {self._topic}[{partition}] from offset {offset}"
-                    for group, places in sorted(state.fetching.items())
-                    for partition, offset in sorted(places.items())
+                    for group, partitions in sorted(state.fetching.items())
+                    for partition, offset in sorted(partitions.items())
                 ),
             )
         state.alone, state.fetching = None, {}

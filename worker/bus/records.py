@@ -94,8 +94,8 @@ def claimed(
 ) -> dict[TopicPartition, Claim]:
     """Return what committed offsets and their leader epochs say of a log, where both are known."""
     return {
-        place: Claim(int(offset), epoch)
-        for place, (offset, epoch) in committed.items()
+        partition: Claim(int(offset), epoch)
+        for partition, (offset, epoch) in committed.items()
         if offset is not None and epoch is not None and offset >= 0
     }
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from lsh import format_lines, repeated_lines
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.inputs import Reading
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import Texts
 from worker.cli.screen import tell
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["boilerplate"]
 
@@ -39,15 +40,15 @@ def boilerplate(
     texts.check()
     if not learnt.documents:
         raise CommandError("no document can be judged", EXIT_FAILED)
+    different = counted(learnt.different, "different document")
     sys.stdout.write(
-        f"# Lines of {learnt.different:,} different documents ({learnt.documents:,} were read), and"
-        " in how many each stands.\n"
+        f"# Lines of {different} ({learnt.documents:,} were read), and in how many each stands.\n"
         "# Delete what is no boilerplate; then set similarity.boilerplate to the name of this"
         " file.\n"
     )
     sys.stdout.write(format_lines(learnt.lines))
     enough = max(least, math.ceil(share * learnt.different))
     tell(
-        f"neardup: {len(learnt.lines):,} lines stand in at least {enough:,}"
-        f" of {learnt.different:,} different documents; {learnt.documents:,} were read"
+        f"neardup: {counted(len(learnt.lines), 'line stands', 'lines stand')} in at least"
+        f" {enough:,} of {different}; {learnt.documents:,} were read"
     )

@@ -17,16 +17,16 @@ from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.hints import Hints
 from worker.cli.inputs import Inputs, Reading
 from worker.cli.output import Output
-from worker.cli.output_format import writer_for
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import finish, say
+from worker.cli.verdict_tables import writer_for
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_texts import TextWatch
 from worker.index.errors import HeaderMismatch
 from worker.offline import Counts, OfflineFilter, StateError, StateVersions
-from worker.process.gc import collecting, relax
-from worker.process.malloc import limit
+from worker.process.heap import collecting, limit, relax
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["Job", "run_job"]
 
@@ -194,20 +194,18 @@ def _saying_warnings() -> Iterator[None]:
 
 def _summarise(counts: Counts, seconds: float) -> None:
     rate = counts.documents / seconds if seconds else 0.0
-    noun = "document" if counts.documents == 1 else "documents"
     say(
-        f"{counts.documents:,} {noun} in {seconds:,.1f} s ({rate:,.0f}/s):"
+        f"{counted(counts.documents, 'document')} in {seconds:,.1f} s ({rate:,.0f}/s):"
         f" {counts.unique:,} unique, {counts.duplicate:,} duplicate, {counts.rejected:,} rejected"
         + (f"; {counts.deleted:,} deleted" if counts.deleted else "")
     )
     if counts.older:
-        old = "document was" if counts.older == 1 else "documents were"
-        say(f"{counts.older:,} {old} dated more than a window before now, and counted as of now")
+        older = counted(counts.older, "document was", "documents were")
+        say(f"{older} dated more than a window before now, and counted as of now")
 
 
 def _after(job: Job) -> str:
     """Return what becomes of the output of a run in which too many can't be read."""
-    kept = [name for name, given in (("-o", job.out), ("--state", job.state)) if given is not None]
-    if not kept:
-        return ""
-    return f"; {' and '.join(kept)} {'stays as it was' if len(kept) == 1 else 'stay as they were'}"
+    given = (("-o", job.out), ("--state", job.state))
+    kept = [f"{name} {path}" for name, path in given if path is not None]
+    return f"; {' and '.join(kept)} {'is' if len(kept) == 1 else 'are'} unchanged" if kept else ""

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from worker.cli.comparison import compared
 from worker.cli.inputs import Inputs
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import line
 from worker.formats.choice import document_format
 from worker.offline import Counts, OfflineFilter, offline_settings

@@ -1,16 +1,31 @@
-"""How a command exits: an expected error is one line on standard error and an exit status."""
+"""How a command ends: an expected error is one line on standard error and an exit status."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 from worker.visible import visible
 
-__all__ = ["EXIT_FAILED", "EXIT_USAGE", "CommandError", "of_file", "reported", "status_of"]
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_USAGE",
+    "CommandError",
+    "end",
+    "ending_at_once",
+    "last_line",
+    "of_file",
+    "reported",
+    "status_of",
+]
+
+_log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -60,6 +75,65 @@ def reported() -> Iterator[None]:
         if isinstance(error, OSError) and error.errno in _FULL:
             error = of_file(error)
         _fail(str(error), status)
+
+
+@contextmanager
+def last_line(kind: str | None, *, begun: bool) -> Iterator[None]:
+    """If ``kind`` is json, log an error and exit with its status; else pass it on.
+
+    ``begun``: whether the log is set up. It isn't while settings are read.
+    """
+    try:
+        yield
+    except Exception as error:
+        if kind != "json":
+            raise
+        if not begun:
+            from worker.process.logs import set_up  # noqa: PLC0415 -- only after an error
+
+            set_up("info", "json")
+        status = status_of(error)
+        _log.critical("%s", error, exc_info=error if status is None else None)
+        sys.exit(EXIT_FAILED if status is None else status)
+
+
+@contextmanager
+def ending_at_once() -> Iterator[Callable[[], None]]:
+    """End the process when what is done within is over, if what this yields was called.
+
+    Call it when threads begin that may still be in RocksDB or librdkafka at the end. Python's own
+    end would take them out of their calls, which can kill the process, and RocksDB would wait for
+    its own threads, however long the disk takes. If it wasn't called, this is `reported`.
+    """
+    begun = False
+
+    def begin() -> None:
+        nonlocal begun
+        begun = True
+
+    status = 0
+    try:
+        with reported():
+            yield begin
+    except BaseException as error:
+        if not begun:
+            raise
+        status = EXIT_FAILED
+        if not isinstance(error, SystemExit):
+            traceback.print_exc()
+        elif isinstance(error.code, int):
+            status = error.code
+    if begun:
+        end(status)
+
+
+def end(status: int) -> NoReturn:
+    """End the process at once with all that was logged and written."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # Nobody reads it any more.
+            stream.flush()
+    os._exit(status)
 
 
 def status_of(error: BaseException) -> int | None:

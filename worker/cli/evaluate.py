@@ -12,12 +12,12 @@ from rich.table import Table
 
 from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.evaluate_picture import draw, drawable
 from worker.cli.hints import Hints
 from worker.cli.inputs import Inputs
 from worker.cli.inputs import Reading as ReadAs
 from worker.cli.labels import labelled_pairs, numbered
-from worker.cli.progress import byte_progress, share_progress
+from worker.cli.pictures import draw_evaluation, drawable
+from worker.cli.progress_bar import byte_progress, share_progress
 from worker.cli.rejects import finish, say
 from worker.cli.screen import print_json, screen
 from worker.formats.choice import document_format, watched_fields
@@ -36,6 +36,7 @@ from worker.offline.evaluation import (
     evaluate as compare,
 )
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["evaluate", "judge"]
 
@@ -74,7 +75,7 @@ def evaluate(
     if labels is not None:
         labelled = evaluate_labels(numbered(labels, reading.numbers), run, truth)
     if picture is not None:
-        draw(picture, parameters, reading, truth, found)
+        draw_evaluation(picture, parameters, reading, truth, found)
     if as_json:
         print_json(_as_dict(parameters, found, labelled))
     else:
@@ -131,7 +132,7 @@ def _show(parameters: Parameters, found: Evaluation, labelled: Labelled | None) 
     console = screen()
     kind = "characters" if parameters.shingle == "char" else "words"
     console.print(
-        f"{found.documents:,} documents, threshold {found.threshold:g}, shingles of"
+        f"{counted(found.documents, 'document')}, threshold {found.threshold:g}, shingles of"
         f" {parameters.shingle_size} {kind}, {parameters.slots} slots, {parameters.bands} bands of"
         f" {parameters.rows}"
     )
@@ -174,7 +175,7 @@ def _sentences(found: Evaluation) -> list[str]:
             "the tables below go by similarity alone",
         ]
     mean = found.comparisons / found.documents
-    lines.append(f"compared: {found.comparisons:,} candidates, {mean:,.2f} for a document")
+    lines.append(f"compared: {counted(found.comparisons, 'candidate')}, {mean:,.2f} for a document")
     if sum(causes):
         lines.append(
             f"missed at {high:g} or above: {causes.estimate:,} estimated below the"
@@ -182,7 +183,7 @@ def _sentences(found: Evaluation) -> list[str]:
             " the index"
         )
     if found.rejected:
-        lines.append(f"rejected: {found.rejected:,} documents, which take no part")
+        lines.append(f"rejected, and left out here: {counted(found.rejected, 'document')}")
     return lines
 
 

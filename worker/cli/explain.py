@@ -15,7 +15,7 @@ from rich.text import Text
 from lsh import Fingerprinter, Pair, Parameters, compare
 from worker.cli.comparison import compared
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.visible import excerpt, json_escaped, visible
+from worker.visible import counted, excerpt, json_escaped, visible
 
 __all__ = ["Side", "explain"]
 
@@ -134,7 +134,7 @@ def _left_out(lines: Sequence[str]) -> str:
     if not lines:
         return "no line"
     different = list(dict.fromkeys(lines))
-    said = [f"{len(lines):,} line{'' if len(lines) == 1 else 's'} of the list:"]
+    said = [f"{counted(len(lines), 'line')} of the list:"]
     said += [f'"{excerpt(line, _LINE)}"' for line in different[:_SHOWN_LINES]]
     return "\n".join([*said, "…"] if len(different) > _SHOWN_LINES else said)
 

@@ -13,11 +13,12 @@ from worker.cli.explain import Side
 from worker.cli.inputs import Inputs, Reading
 from worker.cli.inputs.encodings import by_mark, decoded
 from worker.cli.inputs.fault import DocumentFault
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import line_format
 from worker.offline import Line
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["documents_in", "whole_files"]
 
@@ -54,7 +55,9 @@ def _whole(settings: Settings, documents: DocumentFormat, reading: Reading, name
     with Inputs([Path(name)], settings.documents, reading) as inputs:
         found = [line for chunk in inputs.chunks(most, lines=2) for line in chunk]
     if len(found) != 1:
-        raise CommandError(f"{name}: has {len(found)} documents{_LINES_HINT}", EXIT_FAILED)
+        raise CommandError(
+            f"{name}: has {counted(len(found), 'document')}{_LINES_HINT}", EXIT_FAILED
+        )
     side = _side(documents, found[0])
     return side if name == "-" else side._replace(id=name)
 

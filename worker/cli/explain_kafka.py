@@ -19,7 +19,7 @@ from worker.bus import LogReader, Record
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.settings import ConfigurationError, Settings
@@ -117,8 +117,8 @@ def _spans(cluster: Cluster, topics: Sequence[str], since: str) -> Spans:
         )
     at = cluster.at_time(counts, int(moment.timestamp() * 1000))
     return {
-        place: (max(low, high if (begin := at[place]) is None else begin), high)
-        for place, (low, high) in ranges.items()
+        partition: (max(low, high if (begin := at[partition]) is None else begin), high)
+        for partition, (low, high) in ranges.items()
     }
 
 
@@ -138,7 +138,7 @@ def _found(
     for ident in ids:
         if len(found.get(ident, ())) < ids.count(ident):
             again = " twice" if ident in found else ""
-            topics = " and ".join(sorted({place.topic for place in spans}))
+            topics = " and ".join(sorted({partition.topic for partition in spans}))
             raise CommandError(
                 f"{ident!r} is not{again} on {topics} within {total:,} offsets; --since earliest"
                 " searches all that are there",

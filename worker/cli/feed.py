@@ -18,13 +18,14 @@ from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.inputs import Inputs, Reading
-from worker.cli.progress import byte_progress
+from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import tell
 from worker.formats.base import Unreadable
 from worker.formats.choice import key_format
-from worker.formats.fields import utf8
+from worker.formats.unreadable import utf8
 from worker.offline import Line
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["feed"]
 
@@ -123,8 +124,9 @@ class _Misread:
         """Return how many there are; nothing if there are none."""
         if not self._count:
             return ""
+        documents = counted(self._documents, "document is", "documents are")
         return (
-            f"{self._count:,} of {self._documents:,} documents are no text in UTF-8 (the first:"
+            f"{self._count:,} of {documents} no text in UTF-8 (the first:"
             f" {self._first}), and are rejected where they are read; --encoding names another"
             " encoding"
         )
@@ -186,7 +188,7 @@ class _Sender:
             value = line.value
             self._send(line.key, line.key if line.named else key_of(value), value)
 
-    def _send(self, place: bytes, key: bytes | None, value: bytes) -> None:
+    def _send(self, partition: bytes, key: bytes | None, value: bytes) -> None:
         while True:
             self.serve(0.0)
             try:
@@ -198,33 +200,33 @@ class _Sender:
                 if not means(cause(error), Means.REFUSED):
                     self._fail(cause(error))
                     continue
-                self._refuse(place, len(value))
+                self._refuse(partition, len(value))
                 return
             self.sent += 1
             return
 
-    def _refuse(self, place: bytes, size: int) -> None:
+    def _refuse(self, partition: bytes, size: int) -> None:
         """Count a line that is too large; the others are still sent."""
         self.refused += 1
-        self.first_refused = self.first_refused or f"{place.decode()} with {size} bytes"
+        self.first_refused = self.first_refused or f"{partition.decode()} with {size} bytes"
 
-    def _pass_over(self, place: bytes, fault: str) -> None:
+    def _pass_over(self, partition: bytes, fault: str) -> None:
         """Count a document that can't be read; the others are still sent."""
         self.unreadable += 1
-        self.first_unreadable = self.first_unreadable or f"{place.decode()}, {fault}"
+        self.first_unreadable = self.first_unreadable or f"{partition.decode()}, {fault}"
 
     def check_all_sent(self) -> None:
         """Raise if lines were left out; the message names the first."""
         if self.unreadable:
             raise CommandError(
-                f"{self.summary()}; {self.unreadable:,} documents can't be read: the first is"
-                f" {self.first_unreadable}",
+                f"{self.summary()}; {counted(self.unreadable, 'document')} can't be read: the first"
+                f" is {self.first_unreadable}",
                 EXIT_FAILED,
             )
         if self.refused:
             raise CommandError(
-                f"{self.summary()}; {self.refused} lines are larger than the topic accepts"
-                f" ({self._limit} bytes): the first is {self.first_refused}",
+                f"{self.summary()}; {counted(self.refused, 'line is', 'lines are')} larger than the"
+                f" topic accepts ({self._limit} bytes): the first is {self.first_refused}",
                 EXIT_FAILED,
             )
 
@@ -275,5 +277,7 @@ class _Sender:
 
     def summary(self) -> str:
         """Return how many documents were delivered, and to which topic."""
-        of = "" if self.delivered == self.sent else f" of {self.sent:,}"
-        return f"{self.delivered:,}{of} documents delivered to {self._topic}"
+        delivered = counted(self.sent, "document")
+        if self.delivered != self.sent:
+            delivered = f"{self.delivered:,} of {delivered}"
+        return f"{delivered} delivered to {self._topic}"

@@ -27,6 +27,7 @@ from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.settings import Settings, without_credentials
 from worker.topology import Topology
+from worker.visible import counted
 from worker.wire.headers import FORGET
 
 __all__ = ["forget", "forget_on"]
@@ -186,8 +187,8 @@ def _summary(
     return {
         "ids": ids,
         "tombstones": [
-            {"topic": place.topic, "partition": place.partition, "offset": offset}
-            for place, offset in sorted(sent.items())
+            {"topic": partition.topic, "partition": partition.partition, "offset": offset}
+            for partition, offset in sorted(sent.items())
         ],
         "judged": judged,
         "unknown": unknown,
@@ -199,14 +200,14 @@ def _summary(
 def _sent(number: int, topology: Topology, settings: Settings) -> list[str]:
     unknown = "Whether the index has them is not known before all shards have judged them"
     return [
-        f"{_counted(number)} sent to {topology.documents} to be forgotten. {unknown}",
+        f"{counted(number, 'id')} sent to {topology.documents} to be forgotten. {unknown}",
         f"{_gone(settings)} after that (index.erasure_seconds)",
     ]
 
 
 def _judged(number: int, unknown: Sequence[str] | None, settings: Settings) -> list[str]:
     known = number - len(unknown or ())
-    lines = [f"{_counted(known)} forgotten by all shards"] if known else []
+    lines = [f"{counted(known, 'id')} forgotten by all shards"] if known else []
     if unknown is None:
         lines.append("Whether the index had them is not known: not all answers of shards are there")
     elif unknown:
@@ -223,7 +224,7 @@ def _said_unknown(unknown: Sequence[str]) -> str:
     named = ", ".join(unknown[:_NAMED])
     more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
     return (
-        f"{_counted(len(unknown))} unknown to the index: {named}{more}. No such document came"
+        f"{counted(len(unknown), 'id')} unknown to the index: {named}{more}. No such document came"
         " before it, or it is forgotten already, has expired, or is a copy for which another"
         " stands. `neardup explain --kafka ID` looks for it in the outputs"
     )
@@ -251,7 +252,3 @@ def _not_reached(settings: Settings, topology: Topology) -> list[_Left]:
     logs = (topology.fingerprints, topology.matches(0).removesuffix("0") + "…")
     left.append(_Left(", ".join((*topics, *logs)), "the retention of each, set on the brokers"))
     return left
-
-
-def _counted(number: int) -> str:
-    return "1 id" if number == 1 else f"{number:,} ids"

@@ -13,6 +13,7 @@ from worker.formats.unreadable import CAUSES
 from worker.offline import Counts, Line
 from worker.offline.evaluation import text_of
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["Hints"]
 
@@ -110,7 +111,7 @@ class Hints:
         """Say what to do about texts in another encoding."""
         count = sum(counts.reasons[code] for code in _ENCODINGS)
         if count:
-            documents = _counted(count, "document is", "documents are")
+            documents = counted(count, "document is", "documents are")
             other = "that in which files are read" if counts.reasons["bad-encoding"] else "UTF-8"
             self._say(
                 f"{documents} in another encoding than {other}; name it with --encoding, such as"
@@ -122,7 +123,7 @@ class Hints:
         dated = self._inputs.seen["dated"]
         if dated and settings.index.window_ms is not None and not settings.documents.time_field:
             self._say(
-                f"warning: the dates of {_counted(dated, 'document', 'documents')} are not read, so"
+                f"warning: the dates of {counted(dated, 'document')} are not read, so"
                 " all count as of now; --time-field date takes them"
             )
 
@@ -132,15 +133,11 @@ class Hints:
         alone = counts.documents == 1 and seen["lines"] > 1
         if alone or (seen["texts"] and seen["lines"] > _MANY_LINES * seen["texts"]):
             self._say(
-                f"{_counted(seen['texts'], 'file is one document', 'files are one document each')},"
-                f" with {seen['lines']:,} lines; --format lines judges each line"
+                f"{counted(seen['texts'], 'file is one document', 'files are one document each')},"
+                f" with {counted(seen['lines'], 'line')}; --format lines judges each line"
             )
         if seen["large"]:
             self._say(
-                f"{_counted(seen['large'], 'file is', 'files are')} too large for one document;"
+                f"{counted(seen['large'], 'file is', 'files are')} too large for one document;"
                 " --format lines judges each line, and limits.record_bytes allows larger ones"
             )
-
-
-def _counted(count: int, one: str, several: str) -> str:
-    return f"{count:,} {one if count == 1 else several}"

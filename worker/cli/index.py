@@ -9,15 +9,15 @@ from typing import Any
 from rich.table import Table
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.index_buckets import as_row, print_buckets
 from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.index.directory import stores_in
 from worker.index.errors import StoreDamaged
 from worker.index.inspection import inspect_store, verify_store
 from worker.index.read_only import StoreFacts
-from worker.index.statistics import store_statistics
+from worker.index.statistics import Statistics, store_statistics
 from worker.offline.state_versions import StateError, current_index
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["size", "stats", "stores", "time_of", "verify"]
 
@@ -49,7 +49,7 @@ def stats(settings: Settings, state: Path | None, *, buckets: bool, as_json: boo
     paths = stores(settings, None) if state is None else _stores_of(state)
     found = {shard: store_statistics(path) for shard, path in paths.items()} if buckets else {}
     rows = [
-        _row(shard, found[shard].facts) | as_row(found[shard])
+        _row(shard, found[shard].facts) | bucket_facts(found[shard])
         if buckets
         else _row(shard, inspect_store(path))
         for shard, path in paths.items()
@@ -111,8 +111,8 @@ def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None
     wrong = sum(row["state"] != "ok" for row in rows)
     if wrong:
         raise CommandError(
-            f"{wrong} of {len(rows)} shards failed verification: stop the worker, move their"
-            " directories away, and start it again",
+            f"{wrong} of {counted(len(rows), 'shard')} failed verification: stop the worker, move"
+            " their directories away, and start it again",
             EXIT_FAILED,
         )
 
@@ -146,8 +146,8 @@ def _print_verified(row: dict[str, Any]) -> None:
         console.print(line(mark, f" shard {shard}: {row['faults'][0]}"))
         return
     summary = (
-        f"{row['buckets']:,} buckets, {row['entries']:,} entries,"
-        f" {row['records']:,} records, offset {row['offset']}"
+        f"{counted(row['buckets'], 'bucket')}, {counted(row['entries'], 'entry', 'entries')},"
+        f" {counted(row['records'], 'record')}, offset {row['offset']}"
     )
     console.print(line(mark, f" shard {shard}: {summary}"))
     for fault in row["faults"]:
@@ -164,3 +164,52 @@ def size(count: int) -> str:
 def time_of(seconds: float) -> str:
     """Return a time, given in seconds since the epoch, as ISO 8601."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def bucket_facts(found: Statistics) -> dict[str, Any]:
+    """Return the statistics of a shard's buckets for JSON."""
+    return {
+        "kept_documents": found.documents,
+        "bytes_a_document": round(found.bytes_a_document, 1),
+        "eras": found.eras,
+        "runs": found.runs,
+        "buckets": found.buckets,
+        "grown_buckets": found.grown,
+        "divided_buckets": found.divided,
+        "entries": found.entries,
+        "sizes": [
+            {"least": _least(most), "most": most, "buckets": count}
+            for most, count in sorted(found.sizes.items())
+        ],
+        "largest": [
+            {"band": one.band, "key": f"{one.key:016x}", "entries": one.entries, "id": one.id}
+            for one in found.largest
+        ],
+    }
+
+
+def print_buckets(shard: int, found: Statistics) -> None:
+    """Print the statistics of a shard's buckets."""
+    console = screen()
+    console.print(
+        f"\nshard {shard}: {counted(found.documents, 'document')} in the index,"
+        f" {found.bytes_a_document:,.0f} bytes each; {counted(found.entries, 'entry', 'entries')}"
+        f" in {counted(found.buckets, 'bucket')}, {found.grown:,} of them grown and"
+        f" {found.divided:,} with finer ones; eras: {found.eras}, runs: {found.runs}"
+    )
+    sizes = Table("entries", "buckets", box=None)
+    sizes.columns[0].justify = sizes.columns[1].justify = "right"
+    for most, count in sorted(found.sizes.items()):
+        least = _least(most)
+        sizes.add_row(f"{least:,}" if least == most else f"{least:,}-{most:,}", f"{count:,}")
+    console.print(sizes)
+    largest = Table("largest", "band", "key", "newest document", box=None)
+    for one in found.largest:
+        name = "forgotten" if one.id is None else one.id
+        largest.add_row(f"{one.entries:,}", str(one.band), f"{one.key:016x}", shown(name))
+    console.print(largest)
+
+
+def _least(most: int) -> int:
+    """Return the least number of entries of the class that ends at ``most``."""
+    return most // 2 + 1

@@ -25,6 +25,7 @@ from worker.index.snapshots import Manifest, Repository, Shipper, Verification, 
 from worker.index.store import StoreOptions
 from worker.process.state_directory import locked
 from worker.settings import ConfigurationError, Settings
+from worker.visible import counted
 
 __all__ = ["restore", "show", "snapshot", "verify"]
 
@@ -78,7 +79,7 @@ def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None
         print_json(rows)
     wrong = sum(row["state"] != "ok" for row in rows)
     if wrong:
-        raise CommandError(f"{wrong} damaged snapshot{'' if wrong == 1 else 's'}", EXIT_FAILED)
+        raise CommandError(counted(wrong, "damaged snapshot"), EXIT_FAILED)
 
 
 def _verified(shard: int, offset: int | None, files: list[str], why: str = "") -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _row(manifest: Manifest, missing: list[str], distrusted: str | None) -> dict
 
 def _state(row: dict[str, Any]) -> Text:
     if row["missing"]:
-        return line((f"{len(row['missing'])} files missing", "bold red"))
+        return line((f"{counted(len(row['missing']), 'file')} missing", "bold red"))
     if row["distrusted"]:
         return line(("distrusted", "bold red"), f": {row['distrusted']}")
     return line(("ok", "green"))
@@ -175,7 +176,7 @@ def snapshot(settings: Settings, only: list[int] | None) -> None:
                 store.close()
             said = (
                 f"  shard {shard} at offset {manifest.offset},"
-                f" {manifest.documents:,} documents, {size(manifest.size_bytes)}"
+                f" {counted(manifest.documents, 'document')}, {size(manifest.size_bytes)}"
             )
             console.print(line(("shipped", "green"), said))
 
@@ -210,7 +211,7 @@ def restore(settings: Settings, only: list[int] | None, offset: int | None) -> N
                 console.print(line(("damaged", "bold red"), said))
                 missing.append(shard)
                 continue
-            said = f" shard {shard} at offset {reached}, {documents:,} documents"
+            said = f" shard {shard} at offset {reached}, {counted(documents, 'document')}"
             console.print(line(("restored", "green"), said))
 
     if missing:

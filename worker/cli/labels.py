@@ -9,6 +9,7 @@ from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.inputs import Inputs, Reading
 from worker.cli.screen import tell
 from worker.settings.sections import DocumentsSection
+from worker.visible import counted
 
 __all__ = ["labelled_pairs", "numbered"]
 
@@ -43,7 +44,7 @@ def numbered(
     known = [(a, b) for a, b in pairs if a is not None and b is not None and a != b]
     if len(known) < len(labels):
         tell(
-            f"neardup: {len(labels) - len(known):,} of {len(labels):,} pairs don't name two of the"
-            " documents"
+            f"neardup: {len(labels) - len(known):,} of {counted(len(labels), 'pair')} don't name"
+            " two of the documents"
         )
     return known

@@ -1,8 +1,8 @@
 """``neardup redrive``: send rejected documents through the filter again, exactly once each.
 
 The transaction that sends documents also records the progress (see
-`worker.admin.progress_log`). So nothing is sent twice, and a later run can send what this one
-leaves out.
+`worker.admin.redrive.progress_log`). So nothing is sent twice, and a later run can send what this
+one leaves out.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import replace
 from worker.admin import Cluster
 from worker.admin.create import create_redrive
 from worker.admin.plan import DEFAULT_MAX_BYTES, redrive_plan
-from worker.admin.progress import BY_NAME, Progress
 from worker.admin.redrive import Counts
 from worker.admin.redrive import redrive as redrive_all
+from worker.admin.redrive.progress import BY_NAME, Progress
 from worker.bus import BusError, Fenced, TopicPartition
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
@@ -26,6 +26,7 @@ from worker.cli.screen import tell
 from worker.loop import LoopOptions
 from worker.settings import Settings
 from worker.topology import Topology
+from worker.visible import counted
 
 __all__ = ["bus", "redrive"]
 
@@ -130,7 +131,8 @@ def _taken_over(
             " their progress"
         )
     return {
-        place.partition: Progress.read(one.offset, one.metadata) for place, one in found.items()
+        partition.partition: Progress.read(one.offset, one.metadata)
+        for partition, one in found.items()
     }
 
 
@@ -141,7 +143,7 @@ def _ended(failure: BusError, counts: Counts, transaction_ms: int) -> str:
             "another redrive of this application took over, or this one was frozen for more than"
             f" {transaction_ms / 1_000:.0f} s"
         )
-    sent = f"{counts.sent.total():,} were sent"
+    sent = counted(counts.sent.total(), "was sent", "were sent")
     if counts.unknown:
         return (
             f"{why}; {sent}, and possibly {counts.unknown:,} more: the next run finds out, and"
@@ -171,13 +173,14 @@ def _summarise(counts: Counts) -> None:
     if counts.left:
         lines.append(f"{counts.left.total():,} left" + _in_brackets(listed(counts.left)))
     lines += [
-        f"{counts.left[code]:,} {code} documents only go with --reason {code}"
+        counted(counts.left[code], f"{code} document only goes", f"{code} documents only go")
+        + f" with --reason {code}"
         for code in sorted(BY_NAME & counts.left.keys())
     ]
     if counts.foreign:
         lines.append(f"{counts.foreign:,} not written by neardup, and left")
     if counts.empty:
-        lines.append(f"{counts.empty:,} no longer have a payload")
+        lines.append(counted(counts.empty, "no longer has a payload", "no longer have a payload"))
     if counts.again:
         lines.append(f"{counts.again:,} had already been sent again")
     tell("; ".join([*lines, *counts.deleted]))

@@ -14,6 +14,7 @@ from worker.cli.screen import print_json, tell
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
 from worker.settings import ConfigurationError, Settings
+from worker.visible import counted
 
 __all__ = ["abort", "clean", "reindex", "status", "widen"]
 
@@ -91,13 +92,14 @@ def widen(
         )
     grown = _begun(settings).widen(partitions)
     for topic in grown.added:
-        tell(f"{topic} has {partitions} partitions now")
+        tell(f"{topic} has {counted(partitions, 'partition')} now")
     if partitions == grown.read:
-        tell(f"workers read {partitions} partitions of the documents already")
+        tell(f"workers read {counted(partitions, 'partition')} of the documents already")
     else:
         tell(
-            f"done: workers read {partitions} partitions of the documents ({grown.read} before)."
-            " Those that run take the new ones up by themselves, within some ten seconds"
+            f"done: workers read {counted(partitions, 'partition')} of the documents"
+            f" ({grown.read} before). Those that run take the new ones up by"
+            " themselves, within some ten seconds"
         )
 
 
@@ -202,11 +204,13 @@ def _left(progress: Progress) -> str:
         return "not all partitions of the documents are sealed; do all workers run this version?"
     behind = progress.source - progress.rewritten
     if progress.plan.rewriting and behind > _NEAR:
-        return f"{behind:,} of {progress.source:,} offsets of the earlier log are left to rewrite"
+        offsets = counted(progress.source, "offset")
+        return f"{behind:,} of {offsets} of the earlier log are left to rewrite"
     waiting = [shard for shard, at in progress.reached.items() if at is None]
     if waiting:
         return f"no worker has begun shard {waiting[0]} yet"
-    return f"{progress.left:,} of {progress.end:,} offsets are left for the slowest shard"
+    offsets = counted(progress.end, "offset is", "offsets are")
+    return f"{progress.left:,} of {offsets} left for the slowest shard"
 
 
 def _described(generation: Generation | None) -> str:
@@ -216,7 +220,7 @@ def _described(generation: Generation | None) -> str:
     share = generation.containment
     containment = "" if share is None else f", containment {share:g}"
     return (
-        f"generation {generation.number} ({generation.shards} shards, threshold"
+        f"generation {generation.number} ({counted(generation.shards, 'shard')}, threshold"
         f" {generation.threshold:g}{containment}, absorb {generation.absorb:g}, capacity"
         f" {generation.bucket_capacity}, window {generation.window}{log})"
     )
@@ -236,7 +240,8 @@ def _lines(progress: Progress) -> Iterator[str]:
     plan = progress.plan
     yield f"in use: {_described(plan.current)}"
     if plan.partitions:
-        yield f"read: {plan.partitions} partitions of the documents, at first {plan.begun_with}"
+        read = counted(plan.partitions, "partition")
+        yield f"read: {read} of the documents, at first {plan.begun_with}"
     if plan.following is not None:
         state = f"is being built: {_left(progress)}"
         if plan.closing or plan.handed_over:

@@ -15,6 +15,7 @@ from worker.formats.choice import line_format, watched_fields
 from worker.formats.first_texts import TextWatch
 from worker.offline import Counts, Line
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["Texts", "finish", "say"]
 
@@ -36,11 +37,11 @@ def _too_many(counts: Counts, settings: Settings, after: str = "") -> CommandErr
         return None
     misfits = counts.misfits
     codes = [code for code, _ in misfits.most_common(_SHOWN_REASONS)]
+    read = counts.documents - counts.rejected + misfits.total()
     first = "; ".join(counts.first[code] for code in codes)
     return CommandError(
-        f"{misfits.total():,} of {counts.documents - counts.rejected + misfits.total():,} documents"
-        " can't be read (the first:"
-        f" {first}), and limits.reject_share is {share:g}{after}",
+        f"{misfits.total():,} of {counted(read, 'document')} can't be read (the first: {first}),"
+        f" and limits.reject_share is {share:g}{after}",
         EXIT_FAILED,
     )
 

@@ -15,21 +15,20 @@ from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.queues import Queues
-from worker.cli.ending import ending_at_once
-from worker.cli.last_line import last_line
+from worker.cli.errors import ending_at_once, last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.log import FollowedPlan
 from worker.generations.plan import Plan
 from worker.http.pages import Pages
 from worker.http.server import serving, url
 from worker.metrics import Metrics
-from worker.process.gc import relax
+from worker.process.heap import limit, relax
 from worker.process.logs import LogFields, set_up
-from worker.process.malloc import limit
 from worker.process.service import Service, starting
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import instance_name, locked
 from worker.settings import Settings, advice
+from worker.visible import counted
 
 __all__ = ["run"]
 
@@ -93,11 +92,11 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
         topology = plan.current.topology(base)
         relax()
         _log.info(
-            "instance %s, application %s: %d partitions, %d shards, %d bands of %d rows; stages %s",
+            "instance %s, application %s: %s, %s, %d bands of %d rows; stages %s",
             instance,
             settings.app,
-            partitions,
-            topology.layout.shards,
+            counted(partitions, "partition"),
+            counted(topology.layout.shards, "shard"),
             topology.layout.parameters.bands,
             topology.layout.parameters.rows,
             ", ".join(worker.stages),

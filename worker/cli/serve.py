@@ -15,21 +15,20 @@ from worker.app import Application, Environment
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.queues import Queues
-from worker.cli.ending import ending_at_once
-from worker.cli.last_line import last_line
+from worker.cli.errors import ending_at_once, last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.plan import Plan
 from worker.http.server import serving, url
 from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.metrics import Metrics
-from worker.process.gc import collect_until, relax
+from worker.process.heap import collect_until, limit, relax
 from worker.process.logs import set_up
-from worker.process.malloc import limit
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
 from worker.queries.service import QueryService
 from worker.settings import Settings
+from worker.visible import counted
 
 __all__ = ["serve"]
 
@@ -106,9 +105,9 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             daemon=True,
         ).start()
         _log.info(
-            "application %s: %d shards, kept warm in %s",
+            "application %s: %s, kept warm in %s",
             settings.app,
-            topology.layout.shards,
+            counted(topology.layout.shards, "shard"),
             state_dir,
         )
         service.run(bus)

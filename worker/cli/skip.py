@@ -8,8 +8,8 @@ from contextlib import closing
 import msgspec
 
 from worker.admin import Cluster, refuse_others
+from worker.admin.bad_batch import Attempts, Outcome, end_of
 from worker.admin.reindex.in_use import planned
-from worker.admin.unreadable import Attempts, Outcome, end_of
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
@@ -18,6 +18,7 @@ from worker.generations.log import change_plan
 from worker.generations.plan import Plan
 from worker.settings import Settings
 from worker.topology import Topology
+from worker.visible import counted
 from worker.wire import SetAside
 
 __all__ = ["skip"]
@@ -83,7 +84,7 @@ def _range(cluster: Cluster, place: TopicPartition, offset: int) -> tuple[int, i
         raise CommandError(f"there is no topic {place.topic}; run `neardup topics create`")
     count = counts[place.topic][0]
     if place.partition >= count:
-        raise CommandError(f"{place.topic} has {count} partitions, 0 to {count - 1}")
+        raise CommandError(f"{place.topic} has {counted(count, 'partition')}, 0 to {count - 1}")
     low, high = cluster.ranges({place.topic: count})[place]
     if not low <= offset < high:
         raise CommandError(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NoReturn
 
 from worker.admin import Problem, verify
-from worker.cli.ending import end
+from worker.cli.errors import end
 from worker.process.outage import aside, until_answered
 from worker.settings import ConfigurationError, Settings
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import zip_longest
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,10 +20,10 @@ from worker.admin.accept_cut import accept_cut
 from worker.admin.agreement import Difference
 from worker.admin.reindex.in_use import in_use
 from worker.cli.errors import EXIT_USAGE, CommandError
-from worker.cli.inspection_json import facts
 from worker.cli.screen import line, print_json, screen, shown
 from worker.settings import PUBLIC_SEED, Settings
 from worker.topology import STAGES, Topology
+from worker.visible import counted
 
 __all__ = ["begin", "create", "report", "show"]
 
@@ -60,7 +62,9 @@ def create(
     for name in created.made:
         console.print(line(("created", "green"), f"  {name}"))
     if created.found:
-        console.print(f"kept     {len(created.found)} existing topics, unchanged", style="dim")
+        console.print(
+            f"kept     {counted(len(created.found), 'existing topic')}, unchanged", style="dim"
+        )
     topology = created.topology
     _recorded(console, settings, topology, agree(cluster, settings, topology, replace=force))
     _report(console, begin_groups(cluster, topology, where, force=force), start)
@@ -80,7 +84,7 @@ def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
             line(
                 ("accepted", "green"),
                 f" {topology.documents}: it has lost its end;"
-                f" {_count(count, 'document')} that nobody has read: on {topology.rejected},"
+                f" {counted(count, 'document')} that nobody has read: on {topology.rejected},"
                 " for `neardup redrive`",
             )
         )
@@ -121,10 +125,11 @@ def _recorded(
 
 def _report(console: Console, begun: Begun, start: str) -> None:
     for group, offsets in begun.committed.items():
-        said = f"      group {group}: {_count(len(offsets), 'offset')}, from {start}"
+        said = f"      group {group}: {counted(len(offsets), 'offset')}, from {start}"
         console.print(line(("set", "green"), said))
     for group, offsets in begun.kept.items():
-        said = f"kept     group {group}: {len(offsets)} offsets were already set"
+        present = counted(len(offsets), "offset was", "offsets were")
+        said = f"kept     group {group}: {present} already set"
         console.print(shown(said, "dim"))
 
 
@@ -140,7 +145,7 @@ def report(found: Inspection, *, as_json: bool) -> None:
         CommandError: a worker can't run.
     """
     if as_json:
-        print_json(facts(found))
+        print_json(_facts(found))
         _refuse_errors(found)
         return
     console = screen()
@@ -154,10 +159,10 @@ def _conclude(console: Console, found: Inspection) -> None:
         same = following is not None and following.fix == problem.fix
         _print_problem(console, problem, fix="" if same else problem.fix)
     warnings = _refuse_errors(found)
-    said = f"ok, {_count(warnings, 'warning')}" if warnings else "ok"
+    said = f"ok, {counted(warnings, 'warning')}" if warnings else "ok"
     console.print(
-        f"{said}: {_count(found.topology.layout.partitions, 'partition')},"
-        f" {_count(found.topology.layout.shards, 'shard')}, {_count(found.brokers, 'broker')}"
+        f"{said}: {counted(found.topology.layout.partitions, 'partition')},"
+        f" {counted(found.topology.layout.shards, 'shard')}, {counted(found.brokers, 'broker')}"
     )
 
 
@@ -166,13 +171,9 @@ def _refuse_errors(found: Inspection) -> int:
     errors = sum(problem.severity == "error" for problem in found.problems)
     warnings = len(found.problems) - errors
     if errors:
-        more = f", {_count(warnings, 'warning')}" if warnings else ""
-        raise CommandError(f"a worker can't run: {_count(errors, 'error')}{more}", EXIT_USAGE)
+        more = f", {counted(warnings, 'warning')}" if warnings else ""
+        raise CommandError(f"a worker can't run: {counted(errors, 'error')}{more}", EXIT_USAGE)
     return warnings
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _print_problem(console: Console, problem: Problem, *, fix: str) -> None:
@@ -242,3 +243,35 @@ def _keeps(policy: str, retention_ms: str | None) -> str:
 
 def _size(size: int) -> str:
     return f"{size / (1 << 20):.1f} MiB" if size >= 1 << 20 else f"{size / 1024:.0f} KiB"
+
+
+def _facts(found: Inspection) -> dict[str, Any]:
+    """Return an inspection as plain values. The names are part of the interface."""
+    topology = found.topology
+    groups = {topology.group(stage): sum(topology.inputs(stage).values()) for stage in STAGES}
+    return {
+        "ok": not any(problem.severity == "error" for problem in found.problems),
+        "app": topology.app,
+        "partitions": topology.layout.partitions,
+        "shards": topology.layout.shards,
+        "brokers": found.brokers,
+        "topics": [_topic(found, one.name) for one in found.plans],
+        "groups": [
+            {"name": name, "offsets": len(found.committed[name]), "inputs": inputs}
+            for name, inputs in groups.items()
+        ],
+        "problems": [asdict(problem) for problem in found.problems],
+    }
+
+
+def _topic(found: Inspection, name: str) -> dict[str, Any]:
+    state = found.topics[name]
+    if state is None:
+        return {"name": name, "exists": False}
+    return {
+        "name": name,
+        "exists": True,
+        "partitions": state.partitions,
+        "replicas": state.replicas,
+        "settings": dict(sorted(state.settings.items())),
+    }

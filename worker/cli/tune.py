@@ -28,13 +28,12 @@ from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from lsh.tuning import sought
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.evaluate_picture import drawable
 from worker.cli.inputs import Reading
 from worker.cli.labels import labelled_pairs, numbered
-from worker.cli.progress import share_progress
+from worker.cli.pictures import draw_tuning, drawable
+from worker.cli.progress_bar import share_progress
 from worker.cli.rejects import Texts
 from worker.cli.screen import print_json
-from worker.cli.tune_picture import draw
 from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, show
 from worker.offline.evaluation import clearly_above
 from worker.settings import Settings
@@ -118,7 +117,7 @@ def tune(
     if pairs is not None:
         told = _told_apart(settings, seen, sets, numbered(pairs, taken.numbers))
     if picture is not None:
-        draw(picture, seen, choices)
+        draw_tuning(picture, seen, choices)
     if as_json:
         listed = [outlook._asdict() for outlook in outlooks]
         labelled = None if told is None else told.as_dict()

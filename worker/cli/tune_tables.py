@@ -15,6 +15,7 @@ from lsh import detection
 from lsh.spectrum import Spectrum
 from worker.cli.screen import screen
 from worker.offline.evaluation import CLEAR
+from worker.visible import counted
 
 __all__ = ["CURVE", "FLOOR", "Labels", "Outlook", "ToldApart", "show"]
 
@@ -99,8 +100,8 @@ def show(
     console = screen()
     near = len(seen.nearest)
     console.print(
-        f"{seen.documents:,} documents, of which {near:,} have an earlier one at {FLOOR:g} or"
-        " above. Expected on these:"
+        f"{counted(seen.documents, 'document')}, {near:,} of them with an earlier one at {FLOOR:g}"
+        " or above. Expected on these:"
     )
     console.print(_outlooks(outlooks))
     console.print(
@@ -176,8 +177,8 @@ def _drawn(shares: NDArray[np.float64]) -> str:
 
 def _show_labels(console: Console, labels: Labels) -> None:
     console.print(
-        f"\n{labels.pairs:,} labelled pairs: half of them at {labels.half:.2f} or above, nine in"
-        f" ten at {labels.most:.2f} or above. Expected:"
+        f"\n{counted(labels.pairs, 'labelled pair')}: half of them at {labels.half:.2f} or above,"
+        f" nine in ten at {labels.most:.2f} or above. Expected:"
     )
     table = _table("threshold", "labelled pairs published", "share", "others published", "F1")
     for each in labels.thresholds:

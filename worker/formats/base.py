@@ -10,12 +10,10 @@ from typing import Literal, NamedTuple
 
 from lsh.index import NO_TIME
 from worker.bus import UNREADABLE_HEADERS, Header, Record
-from worker.fields.time_format import AUTO
-from worker.formats.fields import kind_of
-from worker.formats.framed import refuse_framed
+from worker.fields import AUTO
 from worker.formats.keys import KeyKind, Keys
 from worker.formats.times import FIRST_TIME, LAST_TIME
-from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable
+from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable, kind_of, refuse_framed
 from worker.wire.headers import FORGET
 
 __all__ = [
@@ -54,8 +52,8 @@ class Documents(NamedTuple):
 class DocumentOptions:
     """The fields with a payload's id, text and time, what keys are, and the limits on sizes.
 
-    A field is a name or a path, see `worker.fields.paths`. ``time_format``: see
-    `worker.fields.time_format`.
+    A field is a name or a path, see `worker.fields`. ``time_format``: see
+    `worker.fields`.
     With ``deletes`` forget, a record whose text is null deletes the document whose id is in its
     ``id_field``, or else in its ``deleted_id_field``, or else its key's.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from worker.fields.paths import single
+from worker.fields import single
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat

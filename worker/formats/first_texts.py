@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from lsh import Fingerprinter, Parameters, pairwise_similarity
+from worker.visible import counted
 
 __all__ = ["TextWatch"]
 
@@ -66,8 +67,9 @@ class TextWatch:
         pages = sum(_OF_PAGES.search(text) is not None for text in texts)
         if not pages or pages < _PAGES * len(texts):
             return None
+        looked = counted(len(texts), "document")
         return (
-            f"{pages} of the first {len(texts)} documents look like HTML, and their tags and"
+            f"{pages} of the first {looked} look like HTML, and their tags and"
             ' addresses are compared as text; similarity.preset = "news" takes the text out of them'
         )
 
@@ -85,7 +87,7 @@ class TextWatch:
         if not better:
             return None  # They are variants of one text.
         size, shingle = self._parameters.shingle_size, self._parameters.shingle
-        kind = f"{size} character{'s' * (size > 1)}" if shingle == "char" else f"{size} words"
+        kind = counted(size, "character" if shingle == "char" else "word")
         return (
             f"two of the first {len(texts)} documents have a similarity of {median:.2f} (the"
             f" median), whatever they say: shingles of {kind} are too short for very long texts"

@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from worker.fields.paths import parse
+from worker.fields import parse
 from worker.formats.base import DocumentFormat, DocumentOptions
-from worker.formats.fields import utf8
+from worker.formats.json_fields import Field, Getter, absent, getter, joined, null_in
 from worker.formats.members import members, without_members
-from worker.formats.paths import Field, Getter, absent, getter, joined, null_in
 from worker.formats.times import time_reader
-from worker.formats.unreadable import NULL_TEXT, Unreadable
+from worker.formats.unreadable import NULL_TEXT, Unreadable, utf8
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
 __all__ = ["JsonFormat"]
@@ -40,7 +39,7 @@ class JsonFormat(DocumentFormat):
     """JSON objects with members for the id, the text and the time.
 
     A member ``a.b`` is the one of that name, or else ``b`` in the object ``a``; see
-    `worker.fields.paths`.
+    `worker.fields`.
     """
 
     def __init__(self, options: DocumentOptions) -> None:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Final, Literal
 
 from worker.formats.unreadable import Unreadable
+from worker.visible import counted
 
 __all__ = ["LEAST_ID_BYTES", "KeyKind", "Keys"]
 
@@ -118,5 +119,4 @@ def _is_text(key: bytes) -> bool:
 def _shown(key: bytes) -> str:
     """Return a key's size and its first bytes: whoever wrote it chose them."""
     more = "…" if len(key) > _SHOWN else ""
-    noun = "byte" if len(key) == 1 else "bytes"
-    return f"{len(key)} {noun} (hexadecimal {key[:_SHOWN].hex()}{more})"
+    return f"{counted(len(key), 'byte')} (hexadecimal {key[:_SHOWN].hex()}{more})"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from worker.formats.base import DocumentFormat, DocumentOptions
-from worker.formats.fields import utf8
+from worker.formats.unreadable import utf8
 
 __all__ = ["TextFormat"]
 

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeAlias
 
-from worker.fields.time_format import AUTO, EXCEL, UNITS, width
-from worker.formats.dates import date_ms
-from worker.formats.fields import kind_of
-from worker.formats.unreadable import Unreadable
+from worker.fields import AUTO, EXCEL, UNITS, width
+from worker.formats.date_parsing import date_ms
+from worker.formats.unreadable import Unreadable, kind_of
 
 __all__ = ["FIRST_TIME", "LAST_TIME", "TimeReader", "time_reader"]
 
@@ -67,7 +66,7 @@ _SETTING = "documents.time_format (--time-format)"
 
 
 def time_reader(time_format: str = AUTO) -> TimeReader:
-    """Return what reads times of a format that `worker.fields.time_format` accepts."""
+    """Return what reads times of a format that `worker.fields` accepts."""
     if time_format == AUTO:
         return _automatic
     if time_format == EXCEL:

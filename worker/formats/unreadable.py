@@ -1,11 +1,28 @@
-"""The error of a document that can't be read, and what each reason tells about the settings."""
+"""The error of a document that can't be read, and what it is found by.
+
+What each reason tells about the settings is in `CAUSES`.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Final, Literal
 
-__all__ = ["CAUSES", "NULL_TEXT", "Cause", "Deleted", "Unreadable"]
+__all__ = [
+    "CAUSES",
+    "NULL_TEXT",
+    "Cause",
+    "Deleted",
+    "Unreadable",
+    "kind_of",
+    "refuse_framed",
+    "utf8",
+]
+
+_HEAD = struct.Struct(">xI")
+_MOST = 1 << 24
+"""Ids of schemas are counted from 1. A larger number is most likely UTF-16."""
 
 Cause = Literal["configuration", "time", "content"]
 """``configuration``: the documents have another format, other fields, or fields of other types than
@@ -55,3 +72,49 @@ class Deleted(Unreadable):
         """Keep the id; ``detail`` says what is null."""
         self.id = ident
         super().__init__(NULL_TEXT, detail)
+
+
+def utf8(value: bytes) -> str:
+    """Return bytes decoded as UTF-8.
+
+    Raises:
+        Unreadable: they are not valid UTF-8.
+    """
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable("invalid-utf8", f"{error.reason} at byte {error.start}") from None
+
+
+def kind_of(value: object) -> str:
+    """Return the JSON name of a value's type."""
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "an array" if isinstance(value, list) else "an object"
+
+
+def refuse_framed(value: bytes) -> None:
+    """Refuse a value that begins with a magic byte 0 and the id of a schema; no text does.
+
+    This is Confluent's wire format:
+    https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
+
+    Raises:
+        Unreadable: it does.
+    """
+    if not value.startswith(b"\0") or len(value) <= _HEAD.size:
+        return
+    (schema,) = _HEAD.unpack_from(value)
+    if not 0 < schema < _MOST:
+        return
+    json = value[_HEAD.size :].lstrip(b" \t\r\n").startswith((b"{", b"["))
+    raise Unreadable(
+        "schema-registry",
+        "it looks like Confluent's wire format: magic byte 0 and schema id"
+        f" {schema}, then {'JSON' if json else 'Avro or Protobuf'}. neardup reads no schemas:"
+        " have the producer write plain JSON or text (StringSerializer), or convert the topic",
+    )

@@ -41,9 +41,9 @@ def create_topics(
         )
     for stage in STAGES:
         offsets = {
-            place: bus.start_offset(*topology.log_of(place))
+            partition: bus.start_offset(*topology.log_of(partition))
             for topic, partitions in topology.inputs(stage).items()
-            for place in (TopicPartition(topic, number) for number in range(partitions))
+            for partition in (TopicPartition(topic, number) for number in range(partitions))
         }
         of = topology.fingerprints if stage == "index" else None
         bus.commit_offsets(topology.group(stage), offsets, of=of)

@@ -210,16 +210,16 @@ class OfflineFilter(Closing):
         verdicts: list[Verdict | None] = [None] * len(lines)
         count = passed_on = 0
         ends = {}
-        for place, of in zip(self._outputs, (_unique, _duplicate, _rejected), strict=True):
-            start = self._bus.start_offset(*place)
-            for record in self._bus.read(*place, start, len(lines) + 1):
+        for partition, of in zip(self._outputs, (_unique, _duplicate, _rejected), strict=True):
+            start = self._bus.start_offset(*partition)
+            for record in self._bus.read(*partition, start, len(lines) + 1):
                 if not record.headers:  # A delete, which is on both outputs.
                     passed_on += 1
                     continue
                 offset, verdict = of(record)
                 verdicts[offset - first] = verdict
                 count += 1
-            ends[place] = self._bus.end_offset(*place)
+            ends[partition] = self._bus.end_offset(*partition)
         self._bus.commit_offsets(_READER, ends)
         found = [_DELETED if verdict is None else verdict for verdict in verdicts]
         deleted = verdicts.count(None)

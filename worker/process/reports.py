@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from worker.metrics import Metrics, table
+from worker.visible import counted
 
 __all__ = ["Reports", "Seats", "totals"]
 
@@ -29,9 +30,9 @@ class Seats:
         """Return both in words."""
         parts = []
         if self.partitions is not None:
-            parts.append(f"{self.partitions} of {self.of_partitions} partitions")
+            parts.append(f"{self.partitions} of {counted(self.of_partitions, 'partition')}")
         if self.shards is not None:
-            parts.append(f"{self.shards} of {self.of_shards} shards")
+            parts.append(f"{self.shards} of {counted(self.of_shards, 'shard')}")
         return ", ".join(parts)
 
 

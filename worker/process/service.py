@@ -22,8 +22,7 @@ from worker.http.health import Health
 from worker.index.leftovers import keep_looking
 from worker.loop import Loop
 from worker.metrics import Metrics, table
-from worker.process.gc import collect_until
-from worker.process.memory import show_memory
+from worker.process.heap import collect_until, show_memory
 from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals
 from worker.process.settings_watch import SettingsWatch
@@ -31,6 +30,7 @@ from worker.process.watchdog import Alarm, Pulse, Watchdog, where
 from worker.settings import ConfigurationError, Settings
 from worker.stages import StageError
 from worker.topology import Topology
+from worker.visible import counted
 
 __all__ = ["EXIT_HUNG", "Service", "show_what_is_built", "starting"]
 
@@ -281,12 +281,12 @@ class Service:
 
     def _seats(self) -> Seats:
         """Return how many partitions of the documents, and how many shards, this worker has."""
-        owned = [place for loop in self._loops().values() for place in loop.owned]
+        owned = [partition for loop in self._loops().values() for partition in loop.owned]
         stages, plan = self._settings.worker.stages, self._plan
         topology = plan.widened(plan.current.topology(self._base))
         layout = topology.layout
-        documents = {place for place in owned if place.topic == topology.documents}
-        shards = [place for place in owned if place.topic == topology.seats]
+        documents = {partition for partition in owned if partition.topic == topology.documents}
+        shards = [partition for partition in owned if partition.topic == topology.seats]
         return Seats(
             partitions=None if tuple(stages) == ("index",) else len(documents),
             of_partitions=layout.partitions,
@@ -373,10 +373,10 @@ def _pulse(loop: Loop) -> Pulse:
 def _described(plan: Plan) -> str:
     """Return in words which generations are run."""
     current, following = plan.current, plan.following
-    text = f"generation {current.number}, {current.shards} shards, is in use"
+    text = f"generation {current.number}, {counted(current.shards, 'shard')}, is in use"
     if plan.partitions:
-        text += f", {plan.partitions} partitions of the documents are read"
+        text += f", {counted(plan.partitions, 'partition')} of the documents read"
     if following is None:
         return text
     state = "takes over" if plan.handed_over else "is being built"
-    return f"{text}; generation {following.number}, {following.shards} shards, {state}"
+    return f"{text}; generation {following.number}, {counted(following.shards, 'shard')}, {state}"

@@ -22,6 +22,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from worker.settings.sections import Watch
+from worker.visible import counted
 
 __all__ = ["Alarm", "Pulse", "Watchdog", "where"]
 
@@ -36,8 +37,8 @@ _ADVICE: Final[Mapping[Watch, str]] = {
         " and the network"
     ),
     "progress": (
-        "has made no progress for {age:.0f} s, although {behind} records are waiting: most often"
-        " an open transaction of another client blocks the log; see docs/runbook.md, 'A stuck"
+        "has made no progress for {age:.0f} s, although {waiting} waiting: most often an"
+        " open transaction of another client blocks the log; see docs/runbook.md, 'A stuck"
         " transaction'"
     ),
     "restore": (
@@ -103,7 +104,8 @@ class Watchdog:
                         self._warned.discard(about)
                         _log.info("stage %s: the watchdog %s sees progress again", stage, watch)
                     continue
-                what = _ADVICE[watch].format(age=age, behind=pulse.behind)
+                waiting = counted(pulse.behind, "record is", "records are")
+                what = _ADVICE[watch].format(age=age, waiting=waiting)
                 over = age >= limit
                 text = f"stage {stage} {what}"
                 alarms.append(Alarm(stage, watch, age, over, text))

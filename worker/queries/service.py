@@ -17,7 +17,7 @@ from worker.http.health import Health
 from worker.http.pages import Pages, failure
 from worker.http.server import Limits, Posts
 from worker.metrics import Metrics, table
-from worker.process.memory import show_memory
+from worker.process.heap import show_memory
 from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.pages import PATH, QueryPages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker.bus.kafka.keys import HARMLESS
+from worker.bus.kafka.harmless_keys import HARMLESS
 from worker.settings.files import FILE
 from worker.settings.mask import MASK, without_credentials
 from worker.settings.model import Settings

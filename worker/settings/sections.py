@@ -24,8 +24,7 @@ from pydantic_settings import NoDecode
 from lsh import PRESETS, SWITCHES, Parameters
 from lsh.index import SameId
 from lsh.tuning import CONTAINMENT_RATIO, sought
-from worker.fields.paths import parse, single
-from worker.fields.time_format import AUTO, check_time_format
+from worker.fields import AUTO, check_time_format, parse, single
 from worker.settings.files import check_names, line_list
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.memory import LEAST_MEMORY

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, compress
 
 from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
-from worker.formats.matches import MatchWriter
+from worker.formats.match_writer import MatchWriter
 from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.framing import checksum

@@ -39,8 +39,12 @@ def test_a_stage_writes_nothing_of_the_others(topology: Topology) -> None:
         for stage in ("fingerprint", "index", "route")
     }
     assert writes == {
-        "fingerprint": {"Write topic a.fingerprints", "Write topic a.rejected"},
-        "index": {"Write topic a.matches-"},
+        "fingerprint": {
+            "Write topic a.fingerprints",
+            "Write topic a.g",
+            "Write topic a.rejected",
+        },
+        "index": {"Write topic a.g", "Write topic a.matches-"},
         "route": {"Write topic a.unique", "Write topic a.duplicate", "Write topic a.rejected"},
     }
 

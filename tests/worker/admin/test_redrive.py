@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from worker.admin.progress import Progress
 from worker.admin.redrive import Counts, redrive
+from worker.admin.redrive.progress import Progress
 from worker.bus import Aborted, Fenced, Header, OutcomeUnknown, Outgoing
 from worker.bus.memory import MemoryBus, Step
 from worker.settings import load

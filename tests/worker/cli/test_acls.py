@@ -23,8 +23,16 @@ def test_programs_get_each_right_by_itself() -> None:
         ("Describe", False),
         ("Read", True),
     ]
-    assert {one["pattern"] for one in found if one["name"] == "news.matches-"} == {"prefixed"}
+    for name in ("news.matches-", "news.g"):
+        assert {one["pattern"] for one in found if one["name"] == name} == {"prefixed"}
     assert {one["command"] for one in found} == {"watch"}
+
+
+def test_a_reindex_writes_to_the_topics_of_later_generations() -> None:
+    done = neardup("topics", "acls", "--command", "reindex", "--json")
+    assert done.returncode == 0, done.stderr
+    later = {one["operation"] for one in json.loads(done.stdout) if one["name"] == "neardup.g"}
+    assert {"Create", "Read", "Write", "Delete"} <= later
 
 
 def test_a_worker_of_one_stage_gets_the_rights_of_that_stage() -> None:
@@ -32,7 +40,9 @@ def test_a_worker_of_one_stage_gets_the_rights_of_that_stage() -> None:
     done = neardup(*arguments, "--principal", "User:index")
     lines = done.stdout.decode().splitlines()
     assert all("--allow-principal User:index" in line for line in lines)
-    writes = [line for line in lines if "--operation Write" in line]
+    later = [line for line in lines if line.startswith("# after the first neardup reindex:")]
+    assert any("--operation Write --topic neardup.g " in line for line in later)
+    writes = [line for line in lines if "--operation Write" in line and line not in later]
     assert [line.partition(" --operation Write ")[2] for line in writes] == [
         "--topic neardup.matches- --resource-pattern-type prefixed",
         "--transactional-id neardup.index. --resource-pattern-type prefixed",

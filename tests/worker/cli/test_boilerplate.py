@@ -67,7 +67,7 @@ def test_files_without_a_document_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "docs.jsonl").write_bytes(b'{"id": "x"}\n')
     done = neardup("boilerplate", "docs.jsonl", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"1 of 1 documents can't be read (the first: docs.jsonl:1, no-text: " in done.stderr
+    assert b"1 of 1 document can't be read (the first: docs.jsonl:1, no-text: " in done.stderr
 
 
 def test_documents_are_judged_without_these_lines(folder: Path) -> None:

@@ -120,7 +120,7 @@ def test_another_encoding_is_a_failure_that_says_what_to_do(tmp_path: Path) -> N
     assert end.startswith(
         "neardup: 300 of 300 documents can't be read (the first: docs.jsonl:1, invalid-utf8: "
     )
-    assert end.endswith("), and limits.reject_share is 0.5; -o stays as it was")
+    assert end.endswith(f"), and limits.reject_share is 0.5; -o {out} is unchanged")
     verdicts = {line["verdict"] for line in dedupe(file, "--encoding", "latin-1")}
     assert "rejected" not in verdicts
 

@@ -31,7 +31,7 @@ def test_mostly_rejected_is_a_failure_that_leaves_no_output(tmp_path: Path) -> N
     assert "has 'id', 'text'; choose with --text-field and --id-field (data.text is" in fields
     assert end == (
         "neardup: 5 of 9 documents can't be read (the first: stdin:5, no-text: no field 'text'),"
-        " and limits.reject_share is 0.5; -o and --state stay as they were"
+        f" and limits.reject_share is 0.5; -o {out} and --state {state} are unchanged"
     )
     assert out.read_bytes() == b"earlier"
     assert (state / "CURRENT").read_bytes() == before

@@ -9,7 +9,7 @@ from tests.support.command_line import ROOT, environment
 
 PROGRAM = """
 import atexit, sys
-from worker.cli.ending import ending_at_once
+from worker.cli.errors import ending_at_once
 from worker.cli.errors import CommandError
 
 atexit.register(print, "Python ended")

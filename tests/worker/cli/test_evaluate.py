@@ -12,7 +12,7 @@ import pytest
 from lsh import Fingerprinter, compare
 from tests.support.breadth import mostly_slow
 from tests.support.command_line import SAMPLES, dedupe, jsonl, neardup
-from worker.cli import evaluate_picture
+from worker.cli import pictures
 from worker.offline import offline_settings
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 3
@@ -62,7 +62,7 @@ def test_the_table_says_the_same(folder: Path) -> None:
         "6 documents, threshold 0.8, shingles of 5 characters, 128 slots, 18 ban"
     )
     assert "found: 3 of 3 (100.00%) of the documents with an earlier one at 0.85 or above" in text
-    assert "rejected: 1 documents, which take no part" in text
+    assert "rejected, and left out here: 1 document\n" in text
     assert "1 (equal)" in text
     assert "none, or below 0.7" in text
 
@@ -153,7 +153,7 @@ def test_a_picture_of_another_kind_is_refused_before_any_work(folder: Path) -> N
 def test_a_picture_without_matplotlib_says_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate_picture, "find_spec", lambda _name: None)
+    monkeypatch.setattr(pictures, "find_spec", lambda _name: None)
     done = neardup("evaluate", "docs.jsonl", "--picture", "found.png", cwd=folder)
     assert done.returncode == 2
     assert b"--picture needs matplotlib: pip install 'neardup[plots]'" in done.stderr

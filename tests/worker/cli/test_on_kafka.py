@@ -258,7 +258,7 @@ def test_redrive_sends_each_rejected_record_once(run: Run, kafka: Kafka, app_id:
     assert run("redrive --reason no-text").stderr.startswith("7 sent again (no-text 7)")
     assert run("redrive --reason no-text").stderr.startswith("0 sent again")
     last = run("redrive").stderr
-    assert "10 sent again (not-json 10); 1 no longer have a payload" in last
+    assert "10 sent again (not-json 10); 1 no longer has a payload" in last
     assert run("redrive").stderr == "0 sent again\n"
 
     records = read(kafka, f"{app_id}.documents", 2)

@@ -9,7 +9,7 @@ import pytest
 import worker.cli.run
 import worker.cli.serve
 from tests.support.command_line import ROOT, neardup
-from worker.cli.query_options import _DEFAULT_SERVER
+from worker.cli.files_commands import DEFAULT_SERVER
 from worker.settings import Settings
 
 
@@ -38,7 +38,7 @@ def test_processes_share_no_directory_and_no_port(begun: list[Settings], tmp_pat
     assert len({one.worker.state_dir for one in begun}) == 3
     ports = [one.worker.http_port for one in begun if one.worker.http_port]
     assert len(ports) == len(set(ports)) == 2
-    assert f"http://localhost:{ports[-1]}" == _DEFAULT_SERVER
+    assert f"http://localhost:{ports[-1]}" == DEFAULT_SERVER
 
 
 def test_every_command_exists() -> None:

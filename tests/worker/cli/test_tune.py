@@ -76,7 +76,7 @@ def test_the_table_has_a_line_for_each_and_the_curves() -> None:
     done = neardup("tune", COMMENTS, "--sample", "300")
     assert done.returncode == 0, done.stderr.decode()
     text = done.stdout.decode()
-    assert text.startswith("300 documents, of which ")
+    assert text.startswith("300 documents, ")
     assert text.count("18 x 7") == 2
     assert "Share of pairs that are published, by similarity" in text
     assert "0.648         0.662" in text  # where 18 bands of 7 are steepest

@@ -98,7 +98,7 @@ def test_modules_without_kafka_do_without_its_client() -> None:
         "worker.cli.demo",
         "worker.cli.index_snapshots",
         "worker.formats.choice",
-        "worker.formats.matches",
+        "worker.formats.match_writer",
         "worker.offline",
         "worker.settings",
     )

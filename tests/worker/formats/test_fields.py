@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.formats.fields import kind_of, utf8
-from worker.formats.unreadable import Unreadable
+from worker.formats.unreadable import Unreadable, kind_of, utf8
 
 
 @pytest.mark.parametrize(

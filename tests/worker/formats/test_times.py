@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.fields.time_format import UNITS, check_time_format
+from worker.fields import UNITS, check_time_format
 from worker.formats.times import time_reader
 from worker.formats.unreadable import Unreadable
 

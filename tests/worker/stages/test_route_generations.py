@@ -12,7 +12,7 @@ from tests.worker.stages.lane_answers import FRAME, answer
 from worker.bus import Record, TopicPartition
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
-from worker.formats.matches import MatchWriter
+from worker.formats.match_writer import MatchWriter
 from worker.stages import Route, StageError
 from worker.topology import Topology
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from worker.admin.redrive.redriving import redrive
-from worker.admin.redrive.run import Counts
+from worker.admin.redrive.run import Counts, redrive
 
 __all__ = ["Counts", "redrive"]

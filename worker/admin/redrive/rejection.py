@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from worker.admin.progress import Refusal
+from worker.admin.redrive.progress import Refusal
 from worker.bus import UNREADABLE_HEADERS, Header, Outgoing, Record
 from worker.wire.headers import (
     REASON,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from time import monotonic
 
-from worker.admin.progress import BY_NAME, Progress, Refusal
-from worker.admin.progress_log import Line, ProgressLog
+from worker.admin.redrive.progress import BY_NAME, Progress, Refusal
+from worker.admin.redrive.progress_log import Line, ProgressLog
 from worker.admin.redrive.rejection import Rejection
 from worker.admin.redrive.sending import Sending
-from worker.bus import BusError, LogReader, LogTruncated, OffsetOutOfRange, TopicPartition
+from worker.bus import Bus, BusError, LogReader, LogTruncated, OffsetOutOfRange, TopicPartition
+from worker.loop import LoopOptions
 from worker.topology import Topology
+from worker.visible import counted
 
-__all__ = ["Counts", "Run"]
+__all__ = ["Counts", "Run", "redrive"]
 
 _BATCH_RECORDS = 200
 _BATCH_BYTES = 4 << 20
@@ -106,7 +109,7 @@ class Run:
         gone = [offset for offset in at.refused if offset < low]
         if gone:
             self.counts.deleted.append(
-                f"{len(gone):,} records that were refused before are gone from {place}"
+                f"{place} has lost {counted(len(gone), 'record')} refused before"
             )
         for offset in gone:
             del at.refused[offset]
@@ -335,3 +338,49 @@ def _split(piece: Sequence[_Item], alone: Collection[_Place]) -> Iterator[list[_
             part.append(item)
     if part:
         yield part
+
+
+def redrive(  # noqa: PLR0913 -- the parts of a run
+    bus: Bus,
+    topology: Topology,
+    counts: Counts,
+    *,
+    reasons: Collection[str] = (),
+    limit: int | None = None,
+    options: LoopOptions | None = None,
+    inherited: Callable[[Collection[int]], dict[int, Progress]] = lambda _: {},
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Send the rejected records to the documents again, and count them.
+
+    ``inherited`` returns the progress of partitions from before there was a topic for it; ``tell``
+    receives messages for the operator.
+
+    Raises:
+        Fenced: another run took over.
+        BusError: the log failed. Up to `Counts.unknown` more documents may have been sent.
+    """
+    name, rejected = topology.redrive, topology.rejected
+    with ExitStack() as stack:
+        writer = stack.enter_context(closing(bus.log_writer(name, name)))
+        lines = stack.enter_context(closing(bus.log_reader(name, [name])))
+        reader = stack.enter_context(closing(bus.log_reader(name, [rejected])))
+        log = ProgressLog(lines, name, rejected, bus.identity(rejected))
+        sending = Sending(writer, log, options=options)
+        # From here on no other run can write: only this run changes what the log says.
+        sending.begin()
+        places = range(bus.partitions([rejected])[rejected] or 0)
+        spans = {n: reader.watermarks(TopicPartition(rejected, n)) for n in places}
+        known = log.known()
+        if log.empty:
+            known = inherited(spans)
+        elif log.recreated:
+            tell(
+                f"{rejected} was recreated since the last run (its id has changed):"
+                " starting over with its earliest record"
+            )
+        run = Run(topology, reader, sending, log, reasons, limit, counts)
+        run.begin(known, spans, new=log.empty)
+        while run.step():
+            pass
+        run.finish()

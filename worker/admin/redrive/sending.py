@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
-from worker.admin.progress_log import Line, ProgressLog
+from worker.admin.redrive.progress_log import Line, ProgressLog
 from worker.bus import BusError, Fenced, LogWriter, Outgoing, Refused, TopicPartition
 from worker.bus.compacted import PARTITION
 from worker.loop.options import LoopOptions

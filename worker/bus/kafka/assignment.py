@@ -13,6 +13,7 @@ from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.errors import cause
 from worker.bus.port import BusError, TopicPartition
+from worker.visible import counted
 
 __all__ = ["Assignment"]
 
@@ -149,8 +150,12 @@ class Assignment:
         # An explicit offset saves librdkafka a look-up of the committed ones. Nothing is fetched
         # from it: the partitions stay paused until the loop has sought and resumed them.
         given = {TopicPartition(found.topic, found.partition) for found in partitions}
-        own = set() if self.asking else {place for place in given if place.topic in self._topics}
-        placed = [KafkaPartition(*place, 0) for place in sorted(own)]
+        own = (
+            set()
+            if self.asking
+            else {partition for partition in given if partition.topic in self._topics}
+        )
+        placed = [KafkaPartition(*partition, 0) for partition in sorted(own)]
         if self._eager:
             consumer.assign(placed)
             self.partitions = set()
@@ -192,9 +197,9 @@ class Assignment:
 
     def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         _log.warning(
-            "group %s: %d partitions lost: the session has ended",
+            "group %s: %s lost: the session has ended",
             self._group,
-            len(partitions),
+            counted(len(partitions), "partition"),
         )
         self._on_revoke(consumer, partitions)
         if not self.partitions:
@@ -205,9 +210,9 @@ class Assignment:
         if self.lost_at is None:
             return
         _log.info(
-            "group %s: %d partitions assigned again, after %.1f s",
+            "group %s: %s assigned again, after %.1f s",
             self._group,
-            len(self.partitions),
+            counted(len(self.partitions), "partition"),
             self._clock() - self.lost_at,
         )
         self.lost_at = None
@@ -236,7 +241,10 @@ class Assignment:
         # librdkafka passes markers and aborted records in log order, once it has delivered what
         # is before them. After a seek it has no position until it delivers something.
         found = self._consumer.position(_kafkas(self._positions))
-        passed = {TopicPartition(place.topic, place.partition): place.offset for place in found}
+        passed = {
+            TopicPartition(partition.topic, partition.partition): partition.offset
+            for partition in found
+        }
         return {
             own: max(offset, passed[own])
             for own, offset in self._positions.items()

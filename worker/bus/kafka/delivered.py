@@ -56,12 +56,13 @@ class Delivered:
         """Take a delivery report."""
         if error is None:
             self._written += 1
-            place = message.topic(), message.partition()  # equals a TopicPartition, and is cheaper
+            # Equals a TopicPartition, and is cheaper.
+            partition = message.topic(), message.partition()
             offset = message.offset()
             if offset is not None:
-                self._ends[place] = offset  # type: ignore[index]
+                self._ends[partition] = offset  # type: ignore[index]
             else:  # The answer was lost, and that to the second attempt doesn't have it.
-                self._ends.setdefault(place, _UNNAMED)  # type: ignore[arg-type]
+                self._ends.setdefault(partition, _UNNAMED)  # type: ignore[arg-type]
         elif means(error, Means.REFUSED):
             self.refused[message.topic(), message.key(), message.value()] = error.name()
 
@@ -72,14 +73,14 @@ class Delivered:
     def _choose(self, number: int, error: KafkaError | None, message: Message) -> None:
         self.report(error, message)
         if error is None:
-            place = TopicPartition(message.topic() or "", message.partition() or 0)
-            self._chosen[number] = place
+            partition = TopicPartition(message.topic() or "", message.partition() or 0)
+            self._chosen[number] = partition
 
     def ends(self) -> dict[TopicPartition, int | None]:
         """Return the last record's offset in each partition; None if the brokers did not say."""
         return {
-            TopicPartition(*place): None if offset == _UNNAMED else offset
-            for place, offset in self._ends.items()
+            TopicPartition(*partition): None if offset == _UNNAMED else offset
+            for partition, offset in self._ends.items()
         }
 
     @property
@@ -125,20 +126,20 @@ def visible(
     waiting = dict(ends)
     deadline = monotonic() + seconds
     with closing(reader):
-        for place, offset in ends.items():
-            reader.start(TopicPartition(*place), offset)
+        for partition, offset in ends.items():
+            reader.start(TopicPartition(*partition), offset)
         while waiting:
             if monotonic() > deadline:
                 (topic, number), offset = waiting.popitem()
                 raise BusError(f"{topic}[{number}] can't be read from offset {offset} in time")
             for record in _read(reader):
-                place = TopicPartition(record.topic, record.partition)
-                if waiting.get(place) == record.offset:
-                    found.add(place)
-            for place, offset in list(waiting.items()):
-                if (reader.position(TopicPartition(*place)) or 0) > offset:
-                    del waiting[place]
-                    reader.stop(TopicPartition(*place))
+                partition = TopicPartition(record.topic, record.partition)
+                if waiting.get(partition) == record.offset:
+                    found.add(partition)
+            for partition, offset in list(waiting.items()):
+                if (reader.position(TopicPartition(*partition)) or 0) > offset:
+                    del waiting[partition]
+                    reader.stop(TopicPartition(*partition))
     return found
 
 

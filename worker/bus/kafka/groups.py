@@ -74,12 +74,12 @@ def committed_offsets(
     """
 
     def one(group: str) -> dict[TopicPartition, Committed]:
-        places = [KafkaPartition(*partition) for partition in asked[group]]
-        if not places:
+        partitions = [KafkaPartition(*partition) for partition in asked[group]]
+        if not partitions:
             return {}
         with group_client(options, group) as consumer:
             found = _answer(
-                lambda left: _decided(consumer, places, left, told),
+                lambda left: _decided(consumer, partitions, left, told),
                 seconds,
                 group,
             )
@@ -111,12 +111,15 @@ class _Once:
 
 
 def _decided(
-    consumer: Consumer, places: list[KafkaPartition], left: float, on_undecided: Callable[[], None]
+    consumer: Consumer,
+    partitions: list[KafkaPartition],
+    left: float,
+    on_undecided: Callable[[], None],
 ) -> list[KafkaPartition]:
     """Return committed offsets. librdkafka waits for open transactions without reporting it."""
     moment = min(left, _MOMENT_SECONDS)
     try:
-        return consumer.committed(places, moment)
+        return consumer.committed(partitions, moment)
     except KafkaException as failure:
         if not means(cause(failure), Means.LATE):
             raise
@@ -124,7 +127,7 @@ def _decided(
         if moment == left:
             raise
     on_undecided()
-    return consumer.committed(places, left - moment)
+    return consumer.committed(partitions, left - moment)
 
 
 def _raise_denial(consumer: Consumer) -> None:
@@ -155,7 +158,7 @@ def set_offsets(  # noqa: PLR0913 -- what an offset says, and where it is set
     Raises:
         BusError: no answer in time, refused, or the group has active members.
     """
-    places = [
+    partitions = [
         KafkaPartition(
             *partition, offset, metadata_of(ids[partition.topic], offset), epochs.get(partition, -1)
         )
@@ -163,8 +166,8 @@ def set_offsets(  # noqa: PLR0913 -- what an offset says, and where it is set
     ]
     with group_client(options, group) as consumer:
         # This finds the coordinator: without one, a commit waits for ever.
-        _answer(lambda left: _decided(consumer, places[:1], left, lambda: None), seconds, group)
-        _answer(lambda _: consumer.commit(offsets=places, asynchronous=False), seconds, group)
+        _answer(lambda left: _decided(consumer, partitions[:1], left, lambda: None), seconds, group)
+        _answer(lambda _: consumer.commit(offsets=partitions, asynchronous=False), seconds, group)
 
 
 def _answer(call: Callable[[float], T], seconds: float, group: str) -> T:
@@ -172,9 +175,9 @@ def _answer(call: Callable[[float], T], seconds: float, group: str) -> T:
 
     def checked(left: float) -> T:
         answer = call(left)
-        for place in answer if isinstance(answer, list) else []:
-            if place.error is not None:
-                raise KafkaException(place.error)
+        for partition in answer if isinstance(answer, list) else []:
+            if partition.error is not None:
+                raise KafkaException(partition.error)
         return answer
 
     try:

@@ -16,16 +16,15 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
-from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
 from worker.bus.kafka.identities import offset_in, transaction_in
 from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.messages import burst, record_of
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
 from worker.bus.kafka.queues import Queues
-from worker.bus.kafka.records import record_of
 from worker.bus.kafka.sessions import LONGEST_SECONDS
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
@@ -383,7 +382,7 @@ class KafkaMember:
     ) -> None:
         """See the port."""
         self._identities.check()
-        self._producer.forget()
+        self._producer.drop()
         # Without a member id the broker might take the offsets for those of a stand-alone
         # consumer, and check no generation.
         unseated = self._assignment.revoked or self._consumer.memberid() != self._member_id
@@ -426,9 +425,9 @@ class KafkaMember:
         None is before what was committed last: what is read anew may still be of earlier leaders.
         """
         found = dict(self._assignment.epochs()) if self._identities.of is None else {}
-        before = {place: claim.epoch for place, claim in self._claims.items()}
-        for place, epoch in (*told.items(), *before.items()):
-            found[place] = max(epoch, found.get(place, epoch))
+        before = {partition: claim.epoch for partition, claim in self._claims.items()}
+        for partition, epoch in (*told.items(), *before.items()):
+            found[partition] = max(epoch, found.get(partition, epoch))
         return found
 
     def _drain_events(self) -> None:
@@ -465,7 +464,7 @@ class KafkaMember:
         if not self._offsets:
             return None
         found = self._look_up(self._offsets)
-        if all(transaction_in(place.metadata) == self._transaction for place in found):
+        if all(transaction_in(partition.metadata) == self._transaction for partition in found):
             return True
         offsets = self._offsets
         if all(one.offset >= offsets[TopicPartition(one.topic, one.partition)] for one in found):
@@ -475,12 +474,15 @@ class KafkaMember:
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""
         found = self._look_up(partitions)
-        for place in found:
-            self._identities.check_offset(place.topic, place.metadata)
+        for partition in found:
+            self._identities.check_offset(partition.topic, partition.metadata)
         self._claims = claimed(
             {
-                TopicPartition(place.topic, place.partition): (place.offset, place.leader_epoch)
-                for place in found
+                TopicPartition(partition.topic, partition.partition): (
+                    partition.offset,
+                    partition.leader_epoch,
+                )
+                for partition in found
             }
         )
         offsets = {TopicPartition(one.topic, one.partition): offset_in(one) for one in found}
@@ -521,7 +523,9 @@ class KafkaMember:
         # After an error, librdkafka's own position is past records that were not delivered.
         stopped = self._errors.places
         found = self._assignment.positions()
-        return {place: offset for place, offset in found.items() if place not in stopped}
+        return {
+            partition: offset for partition, offset in found.items() if partition not in stopped
+        }
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; a partition that was just revoked is ignored."""

@@ -33,14 +33,14 @@ class PendingErrors:
 
     def add(self, message: Message) -> None:
         """Keep an error, unless its partition is already broken."""
-        place = TopicPartition(message.topic() or "", message.partition() or 0)
-        if place in self.broken:
+        partition = TopicPartition(message.topic() or "", message.partition() or 0)
+        if partition in self.broken:
             return
         self._messages.append(message)
         error = cast("KafkaError", message.error())
         stopped = means(error, Means.OUT_OF_RANGE)
-        if place.topic and not stopped and not passes(error):
-            self.broken.add(place)
+        if partition.topic and not stopped and not passes(error):
+            self.broken.add(partition)
 
     @property
     def places(self) -> set[TopicPartition]:
@@ -54,7 +54,7 @@ class PendingErrors:
             yield self._messages.popleft()
 
     def sought(self) -> None:
-        """Forget the errors of partitions, all of which are sought again.
+        """Drop the errors of partitions, all of which are sought again.
 
         Those of the whole client stay: a fatal one is reported only once.
         """
@@ -62,6 +62,6 @@ class PendingErrors:
         self.broken.clear()
 
     def clear(self) -> None:
-        """Forget all errors, because the client is replaced."""
+        """Drop all errors, because the client is replaced."""
         self._messages.clear()
         self.broken.clear()

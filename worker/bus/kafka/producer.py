@@ -203,7 +203,7 @@ class TransactionalProducer:
         the producer doesn't belong.
         """
         alone = own is None
-        self.forget()
+        self.drop()
         producer = self._undisturbed(alone=alone)
         sent = list(records)
         self._queue.hear(sent)
@@ -226,11 +226,11 @@ class TransactionalProducer:
         if self._disturbed is not None:
             msg = f"committed, but with trouble during the commit: {self._disturbed}"
             raise OutcomeUnknown(msg)
-        self.forget()
+        self.drop()
         return delivered
 
-    def forget(self) -> None:
-        """Forget the last transaction."""
+    def drop(self) -> None:
+        """Drop the last transaction."""
         self._delivered = Delivered(())
         self._ending = False
 

@@ -109,7 +109,7 @@ class Queues:
         return queue
 
     def leave(self, *queues: ConsumerQueue | ProducerQueue | None) -> None:
-        """Forget the queues of clients that are closed."""
+        """Drop the queues of clients that are closed."""
         with self._lock:
             self._consumers = [one for one in self._consumers if one not in queues]
             self._producers = [one for one in self._producers if one not in queues]

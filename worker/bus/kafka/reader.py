@@ -13,13 +13,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
-from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import asking, cause, damage, passes, refusal, truncation
 from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.messages import burst, record_of
 from worker.bus.kafka.queues import Queues
-from worker.bus.kafka.records import record_of
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     BusError,
@@ -93,19 +92,19 @@ class KafkaReader:
         """Go on with another client where this one is."""
         _log.warning(FORGOTTEN, self._group)
         for topic, number in self._positions:
-            place = TopicPartition(topic, number)
-            self._positions[place] = self.position(place) or 0
-            self.epoch(place)
+            partition = TopicPartition(topic, number)
+            self._positions[partition] = self.position(partition) or 0
+            self.epoch(partition)
         self._close_consumer()
         self._errors.clear()
         self._ended.clear()
         self._consumer = self._connect()
-        places = [
-            KafkaPartition(*place, offset, "", self._epochs.get(place, -1))
-            for place, offset in self._positions.items()
+        partitions = [
+            KafkaPartition(*partition, offset, "", self._epochs.get(partition, -1))
+            for partition, offset in self._positions.items()
         ]
-        if places:
-            self._consumer.incremental_assign(places)
+        if partitions:
+            self._consumer.incremental_assign(partitions)
 
     def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         """See the port."""
@@ -197,12 +196,12 @@ class KafkaReader:
         if self._contradicted is not None:
             raise self._contradicted
         for record in records:
-            place = TopicPartition(record.topic, record.partition)
-            claim = self._claims.get(place)
+            partition = TopicPartition(record.topic, record.partition)
+            claim = self._claims.get(partition)
             if claim is not None and record.offset >= claim.offset:
-                del self._claims[place]
+                del self._claims[partition]
             elif claim is not None and record.leader_epoch > claim.epoch:
-                self._contradicted = LogTruncated(place, claim, record.offset)
+                self._contradicted = LogTruncated(partition, claim, record.offset)
                 raise self._contradicted
 
     def _consume(self, limit: int, wait: float) -> list[Message]:
@@ -225,24 +224,24 @@ class KafkaReader:
                 self._keep(message)
                 continue
             record = record_of(message)
-            place = (record.topic, record.partition)
-            position = self._positions.get(place)
-            if position is not None and record.offset >= position and place not in self._errors:
+            partition = (record.topic, record.partition)
+            position = self._positions.get(partition)
+            if position is not None and record.offset >= position and partition not in self._errors:
                 records.append(record)
         return records
 
     def _keep(self, message: Message) -> None:
         """Keep an error until everything that was read before it has been delivered."""
-        place = TopicPartition(message.topic() or "", message.partition() or 0)
+        partition = TopicPartition(message.topic() or "", message.partition() or 0)
         wrong = cast("KafkaError", message.error())
         if means(wrong, Means.END):
-            self._ended[place] = message.offset() or 0
+            self._ended[partition] = message.offset() or 0
             return
         if passes(wrong):
             return
-        if place in self._positions:
-            self._errors.setdefault(place, message)
-        elif not place.topic:  # Errors of stopped partitions are ignored.
+        if partition in self._positions:
+            self._errors.setdefault(partition, message)
+        elif not partition.topic:  # Errors of stopped partitions are ignored.
             self._error = self._error or wrong
 
     def _raise_kept(self) -> None:
@@ -268,18 +267,18 @@ class KafkaReader:
                     place, position, wrong.str()
                 )
 
-    def _out_of_range(self, place: TopicPartition, refused: int | None) -> None:
+    def _out_of_range(self, partition: TopicPartition, refused: int | None) -> None:
         """Raise if the position is out of range; ignore the refusal of an earlier offset.
 
         librdkafka does not version this error, so it may come after the partition was started
         elsewhere. librdkafka has then stopped the partition, so this restarts it.
         """
-        position = self._positions[place]
-        low, high = self.watermarks(place)
+        position = self._positions[partition]
+        low, high = self.watermarks(partition)
         if refused == position or not low <= position <= high:
-            raise OffsetOutOfRange(place, position, low, high)
-        epoch = self.epoch(place)
-        self.start(place, position, None if epoch is None else Claim(position, epoch))
+            raise OffsetOutOfRange(partition, position, low, high)
+        epoch = self.epoch(partition)
+        self.start(partition, position, None if epoch is None else Claim(position, epoch))
 
     def position(self, partition: TopicPartition) -> int | None:
         """See the port."""

@@ -21,7 +21,6 @@ _log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 2.0
 _MISSING_SECONDS = 30.0
-_JOIN_SECONDS = 5.0
 
 
 class Watched(NamedTuple):

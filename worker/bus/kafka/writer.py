@@ -63,7 +63,9 @@ class KafkaWriter:
             return {}
         self._renewed = False
         with ExitStack() as stack:
-            beside = [self._beside(stack, group, places) for group, places in offsets.items()]
+            beside = [
+                self._beside(stack, group, partitions) for group, partitions in offsets.items()
+            ]
             delivered, self._fenced = self._superseded(sent, beside)
         # Raised here and not in the except block, where the new exception would keep the
         # producer's error, and with it the producer.
@@ -76,8 +78,8 @@ class KafkaWriter:
         self, stack: ExitStack, group: str, offsets: Mapping[TopicPartition, int]
     ) -> GroupOffsets:
         """Return the offsets of a group with a consumer of it, which never joins."""
-        ids = self._ids({place.topic for place in offsets})
-        notes = {place: metadata_of(ids[place.topic], at) for place, at in offsets.items()}
+        ids = self._ids({partition.topic for partition in offsets})
+        notes = {at: metadata_of(ids[at.topic], offset) for at, offset in offsets.items()}
         return GroupOffsets(stack.enter_context(group_client(self._options, group)), offsets, notes)
 
     def _superseded(

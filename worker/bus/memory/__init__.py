@@ -10,8 +10,8 @@ from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.faults import Faults, Step, Torn
 from worker.bus.memory.group import assign_ranges
 from worker.bus.memory.member import MemoryMember
-from worker.bus.memory.murmur2 import murmur2, partition_for
-from worker.bus.memory.retention import Retention
+from worker.bus.memory.segments import Retention
+from worker.bus.memory.topics import murmur2, partition_for
 from worker.bus.memory.transaction import Transaction
 
 __all__ = [

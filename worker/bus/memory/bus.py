@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from worker.bus.memory.coordinator import Coordinator, Identity
-from worker.bus.memory.expiry import GroupProtocol, OffsetExpiry
 from worker.bus.memory.faults import Faults, no_faults
+from worker.bus.memory.group import GroupProtocol, OffsetExpiry
 from worker.bus.memory.member import MemoryMember
 from worker.bus.memory.reader import MemoryReader
-from worker.bus.memory.retention import Retention
+from worker.bus.memory.segments import Retention
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.memory.writer import MemoryWriter
@@ -123,7 +123,7 @@ class MemoryBus:
         """
         self._coordinator.check_thread()
         self._topics.delete(name)
-        self._coordinator.forget(name)
+        self._coordinator.drop(name)
         self._deletions += 1
 
     def queued(self) -> Mapping[str, Queued]:

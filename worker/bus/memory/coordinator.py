@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from worker.bus.memory.expiry import OffsetExpiry
-from worker.bus.memory.group import Group
+from worker.bus.memory.group import Group, OffsetExpiry
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.port import BusError, Fenced, TopicPartition
@@ -133,8 +132,8 @@ class Coordinator:
                 log = self._topics.log(read)
                 log.trim(min(log.stable, *consumed.values()))
 
-    def forget(self, topic: str) -> None:
-        """Forget all groups' offsets of a topic."""
+    def drop(self, topic: str) -> None:
+        """Drop all groups' offsets of a topic."""
         for name, group in self._groups.items():
             for partition in [place for place in group.offsets if place.topic == topic]:
                 del group.offsets[partition]
@@ -144,18 +143,18 @@ class Coordinator:
             del self._consumed[partition]
 
     def _unconsumed(self, group: str, partition: TopicPartition) -> None:
-        """Forget a group's offset of a partition for ``trim_consumed``."""
+        """Drop a group's offset of a partition for ``trim_consumed``."""
         for consumed in self._consumed.values():
             consumed.pop((group, partition), None)
 
     def expire(self) -> None:
-        """Forget the expired offsets, except those in an open transaction."""
+        """Drop the expired offsets, except those in an open transaction."""
         for name, group in self._groups.items():
-            for place in self._expiry.expired(name, group):
-                if not any(t.holds(name, (place,)) for t in self._open.values()):
-                    del group.offsets[place]
-                    del group.identities[place]
-                    self._unconsumed(name, place)
+            for partition in self._expiry.expired(name, group):
+                if not any(t.holds(name, (partition,)) for t in self._open.values()):
+                    del group.offsets[partition]
+                    del group.identities[partition]
+                    self._unconsumed(name, partition)
 
     def _count(self, topic: str) -> int:
         count = self._topics.count(topic)

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from worker.bus.memory.retention import Retention, Segments
+from worker.bus.memory.segments import Retention, Segments
 from worker.bus.port import Claim, LogTruncated, OffsetOutOfRange, Outgoing, Record, TopicPartition
 
 __all__ = ["Fetched", "PartitionLog"]
@@ -55,10 +55,10 @@ class PartitionLog:
     )
 
     def __init__(
-        self, place: TopicPartition, first_offset: int = 0, *, log_append_time: bool = False
+        self, partition: TopicPartition, first_offset: int = 0, *, log_append_time: bool = False
     ) -> None:
         """Create an empty log whose next record gets ``first_offset``."""
-        self.place = place
+        self.place = partition
         self.start = self.end = self.stable = first_offset
         self._log_append_time = log_append_time
         # In ascending order of offsets. The slots before `_past` are trimmed, and hold _GONE.

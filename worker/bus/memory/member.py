@@ -222,11 +222,13 @@ class MemoryMember:
         """See the port. Control records count until the position has passed them."""
         self._check()
         offsets = self._group.offsets if self.of is None else {}
-        starts = {place: offsets[place] for place in self._owned if place in offsets}
+        starts = {
+            partition: offsets[partition] for partition in self._owned if partition in offsets
+        }
         return {
-            place: max(0, self._topics.log(place).stable - position)
-            for place, position in (starts | self._positions).items()
-            if self._topics.count(place.topic) is not None
+            partition: max(0, self._topics.log(partition).stable - position)
+            for partition, position in (starts | self._positions).items()
+            if self._topics.count(partition.topic) is not None
         }
 
     def subscribe(self, topics: Sequence[str]) -> None:
@@ -314,8 +316,8 @@ class MemoryMember:
                 f"group {self._identity.group} has rebalanced; the next poll returns the assignment"
             )
         own = {} if self.of is not None else self._known
-        epochs = {place: claim.epoch for place, claim in own.items()}
-        before = {place: claim.epoch for place, claim in self._claims.items()}
-        for place, epoch in (*told.items(), *before.items()):
-            epochs[place] = max(epoch, epochs.get(place, epoch))
+        epochs = {partition: claim.epoch for partition, claim in own.items()}
+        before = {partition: claim.epoch for partition, claim in self._claims.items()}
+        for partition, epoch in (*told.items(), *before.items()):
+            epochs[partition] = max(epoch, epochs.get(partition, epoch))
         transaction.commit_offsets(self._identity.group, offsets, of=self.of, epochs=epochs)

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from struct import unpack_from
 
 from worker.bus.memory.log import PartitionLog
-from worker.bus.memory.murmur2 import partition_for
-from worker.bus.memory.retention import Retention
+from worker.bus.memory.segments import Retention
 from worker.bus.port import BusError, Outgoing, TopicPartition, TopicRecreated
+from worker.visible import counted
 
-__all__ = ["Topics"]
+__all__ = ["Topics", "murmur2", "partition_for"]
+
+# MurmurHash2, by which Kafka's clients partition keyed records.
+_SEED = 0x9747B28C
+_M = 0x5BD1E995
+_R = 24
+_MASK = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Return the hash of Kafka's Java client: 32-bit MurmurHash2 with a fixed seed, unsigned.
+
+    >>> murmur2(b"21") - 2**32
+    -973932308
+    """
+    length = len(data)
+    whole = length & ~3
+    state = (_SEED ^ length) & _MASK
+    for word in unpack_from(f"<{whole >> 2}I", data):
+        mixed = (word * _M) & _MASK
+        mixed = ((mixed ^ (mixed >> _R)) * _M) & _MASK
+        state = ((state * _M) & _MASK) ^ mixed
+    if whole < length:
+        state = ((state ^ int.from_bytes(data[whole:], "little")) * _M) & _MASK
+    state = ((state ^ (state >> 13)) * _M) & _MASK
+    return state ^ (state >> 15)
+
+
+def partition_for(key: bytes, partitions: int) -> int:
+    """Return the partition (of ``partitions``) of a keyed record, as Java clients choose it."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 class Topics:
@@ -114,16 +145,16 @@ class Topics:
             if one.topic in self._max_bytes and one.size > self._max_bytes[one.topic]
         ]
 
-    def log(self, place: TopicPartition) -> PartitionLog:
+    def log(self, partition: TopicPartition) -> PartitionLog:
         """Return a partition's log.
 
         Raises:
             BusError: it doesn't exist.
         """
         try:
-            return self._logs[place]
+            return self._logs[partition]
         except KeyError:
-            raise self._unknown(*place) from None
+            raise self._unknown(*partition) from None
 
     def route(self, records: Iterable[Outgoing]) -> dict[PartitionLog, list[Outgoing]]:
         """Group records by partition, in order. This writes nothing.
@@ -163,4 +194,6 @@ class Topics:
         count = self._counts.get(topic)
         if count is None:
             return BusError(f"topic {topic} does not exist; create it first")
-        return BusError(f"{topic}[{partition}] does not exist: the topic has {count} partitions")
+        return BusError(
+            f"{topic}[{partition}] does not exist: the topic has {counted(count, 'partition')}"
+        )

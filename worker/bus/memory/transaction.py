@@ -129,10 +129,10 @@ class Transaction:
     def holds(self, group: str, partitions: Iterable[TopicPartition]) -> bool:
         """Return whether it is open and has offsets of the group for any of these partitions."""
         held = {
-            place
+            partition
             for (name, _), offsets in self._offsets.items()
             if name == group
-            for place in offsets
+            for partition in offsets
         }
         return self.open and not held.isdisjoint(partitions)
 

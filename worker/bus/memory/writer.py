@@ -59,9 +59,9 @@ class MemoryWriter:
         self._attempt = Attempt(transaction, sent, batches, offsets=False)
 
         def join() -> None:
-            for group, places in offsets.items():
+            for group, partitions in offsets.items():
                 self._step("offsets")
-                transaction.commit_offsets(group, places)
+                transaction.commit_offsets(group, partitions)
 
         try:
             transaction.carry_out(batches, self._step, join)

@@ -11,7 +11,6 @@ from worker.cli.inputs.csv_rows import DELIMITERS, csv_rows
 from worker.cli.inputs.encodings import UNREADABLE, by_mark, is_utf8, transcoded
 from worker.cli.inputs.fault import DocumentFault
 from worker.cli.inputs.foreign import check_content, no_array
-from worker.cli.inputs.lines import lines
 from worker.cli.inputs.made import Made, Maker
 from worker.cli.inputs.mails import mail, messages
 from worker.cli.inputs.reading import Kind, Reading, suffix_of
@@ -21,7 +20,7 @@ from worker.cli.screen import tell
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 
-__all__ = ["Contents", "File"]
+__all__ = ["Contents", "File", "lines"]
 
 _PEEK = 512
 _UTF8 = {"utf-8", "utf-8-sig"}
@@ -157,3 +156,26 @@ def _in_encoding(found: Iterator[Line], encoding: str) -> Iterator[Line]:
             yield Line(line.key, b"", line.size, f"bad-encoding: the text is not in {encoding}")
         else:
             yield line
+
+
+_SKIP = 1 << 20
+
+
+def lines(file: Reader, base: bytes, max_line: int) -> Iterator[Line]:
+    """Yield the lines of a file, without blank ones; ``base`` names the file in their keys.
+
+    Of a line longer than ``max_line`` bytes, the beginning is kept and the rest is skipped.
+    """
+    readline = file.readline
+    limit = max_line + 2
+    number = 0
+    while raw := readline(limit):
+        number += 1
+        size = len(raw)
+        if size == limit and not raw.endswith(b"\n"):
+            while rest := readline(_SKIP):
+                size += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+        if not raw.isspace():
+            yield Line(b"%s:%d" % (base, number), raw, size)

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from worker.cli.inputs.fault import InputFault
-from worker.fields.paths import parse
+from worker.fields import parse
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PARQUET_MAGIC", "PARQUET_SUFFIXES", "parquet_rows"]
+__all__ = ["PARQUET_MAGIC", "parquet_rows"]
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
 PARQUET_MAGIC = b"PAR1"
 
 _BATCH_ROWS = 256

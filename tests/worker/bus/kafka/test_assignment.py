@@ -80,5 +80,5 @@ def test_what_was_lost_is_told_once_and_so_is_its_return(
     assert (assignment.revoked, assignment.lost_at) == (False, None)
     assert [record.message for record in caplog.records] == [
         "group g: 2 partitions lost: the session has ended",
-        "group g: 1 partitions assigned again, after 24.0 s",
+        "group g: 1 partition assigned again, after 24.0 s",
     ]

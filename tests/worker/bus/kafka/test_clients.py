@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from worker.bus.kafka import KafkaOptions, OptionError
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.config import Value
-from worker.bus.kafka.keys import HARMLESS, HIDDEN
+from worker.bus.kafka.harmless_keys import HARMLESS, HIDDEN
 
 HUSH = "hush-hush"
 UNKNOWN = "librdkafka has no such setting"

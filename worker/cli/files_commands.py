@@ -1,0 +1,313 @@
+"""The commands that judge or compare documents in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from worker.cli.options import (
+    DOCUMENTS,
+    KAFKA,
+    SERVE_PORT,
+    App,
+    Bootstrap,
+    Config,
+    Containment,
+    Encoding,
+    FileFormat,
+    IdField,
+    Json,
+    TextField,
+    Threshold,
+    for_files,
+    settings_of,
+)
+
+__all__ = ["DEFAULT_SERVER", "dedupe", "demo", "explain", "query"]
+
+DEFAULT_SERVER = f"http://localhost:{SERVE_PORT}"
+
+
+def demo() -> None:
+    """Filter bundled sample documents, and show the duplicates found."""
+    from worker.cli.demo import demo as run
+
+    run()
+
+
+def dedupe(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON Lines, CSV, Parquet, text, HTML, mail or WARC, also compressed; a directory,"
+            " or a pattern in quotes. Arguments are read in their order. Default, and -: standard"
+            " input.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="Output: JSON Lines, or a table if it is named .csv, .tsv or .parquet. Default:"
+            " standard output.",
+        ),
+    ] = None,
+    unique_only: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool,
+        typer.Option(
+            "--unique-only",
+            help="Write the lines of unique documents, unchanged, instead of verdicts.",
+        ),
+    ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Keep the index here, to compare with documents of earlier runs."
+        ),
+    ] = None,
+    threshold: Threshold = None,
+    containment: Containment = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="Forget documents after this time: 30d, 12h, 90m, 45s, 1d12h. Default: never.",
+        ),
+    ] = None,
+    same_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="What happens when an id comes again. The document is judged like any other"
+            " (duplicate), takes the place of the earlier one (replace), or counts as the same"
+            " again (ignore). Default: duplicate.",
+        ),
+    ] = None,
+    strict: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool, typer.Option("--strict", help="Exit with status 1 if a document was rejected.")
+    ] = False,
+    shards: Annotated[
+        int | None,
+        typer.Option(metavar="P", help="Shards of the index; verdicts stay the same. Default: 1."),
+    ] = None,
+    config: Config = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
+    id_field: IdField = None,
+    text_field: TextField = None,
+    time_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="F",
+            help="Field with the time. Default: none; a document's time is that of the run.",
+            rich_help_panel=DOCUMENTS,
+        ),
+    ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="What that field holds: auto (ISO 8601, RFC 822, or a number that can only be"
+            " seconds, ms, µs or ns since 1970), seconds, milliseconds, microseconds, nanoseconds,"
+            " excel, or a pattern such as %Y%m%d. Default: auto.",
+            rich_help_panel=DOCUMENTS,
+        ),
+    ] = None,
+) -> None:
+    """Judge the documents in files: unique, duplicate (and of what), or rejected (and why).
+
+    A document is a line, a row, a mail, a record, or a file of text. It is a duplicate if it
+    matches an earlier one. One without an id is FILE:LINE. The output is a JSON object per line.
+    """
+    from worker.cli.dedupe import Job, run_job
+
+    settings, reading = for_files(
+        config,
+        format_,
+        encoding,
+        similarity__threshold=threshold,
+        similarity__containment=containment,
+        index__shards=shards,
+        index__window=window,
+        index__same_id=same_id,
+        documents__id_field=id_field,
+        documents__text_fields=text_field or None,
+        documents__time_field=time_field,
+        documents__time_format=time_format,
+    )
+    run_job(
+        Job(
+            files=files or [],
+            reading=reading,
+            out=out,
+            unique_only=unique_only,
+            state=state,
+            strict=strict,
+        ),
+        settings,
+    )
+
+
+def explain(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B",
+            help="Two files with one document each (- is standard input); or two ids, with --in or"
+            " --kafka.",
+        ),
+    ],
+    *,
+    within: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--in",
+            metavar="FILE",
+            help="A and B are ids in this file, or in this directory; may be repeated. A document"
+            " without an id is FILE:LINE.",
+        ),
+    ] = None,
+    kafka: Annotated[
+        bool,
+        typer.Option(
+            "--kafka",
+            help="A and B are ids on the topics unique and duplicate. Without B: the best match of"
+            " A.",
+            rich_help_panel=KAFKA,
+        ),
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="earliest|TIME",
+            help="How far back to search. TIME is ISO 8601 (UTC) or an age. Default: 24h.",
+            rich_help_panel=KAFKA,
+        ),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    app: App = None,
+    config: Config = None,
+    threshold: Threshold = None,
+    containment: Containment = None,
+    as_json: Json = False,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
+    id_field: IdField = None,
+    text_field: TextField = None,
+) -> None:
+    """Show why two documents are near duplicates, or are not.
+
+    Use the settings of the workers: they decide what is similar. With --kafka, the rules are those
+    of the generation of the index that is in use.
+    """
+    from worker.cli.errors import CommandError
+    from worker.cli.explain import explain as show
+    from worker.cli.inputs import Reading
+
+    if kafka and within:
+        raise CommandError("--in and --kafka: choose one")
+    if kafka and encoding is not None:
+        raise CommandError("--encoding: not with --kafka")
+    if not kafka and (since is not None or bootstrap is not None or app is not None):
+        raise CommandError("--since, --bootstrap and --app: only with --kafka")
+    if len(names) != 2 and not (kafka and len(names) == 1):  # noqa: PLR2004 -- a pair
+        takes = "one or two ids" if kafka else "two ids" if within else "two files"
+        raise CommandError(f"A B: got {len(names)}, takes {takes}")
+    named: dict[str, Any] = {
+        "bootstrap": bootstrap,
+        "app": app,
+        "documents__format": format_ if kafka else None,
+        "documents__id_field": id_field,
+        "documents__text_fields": text_field or None,
+    }
+    least: dict[str, Any] = {"threshold": threshold, "containment": containment}
+    settings = settings_of(
+        config, **named, **{f"similarity__{name}": one for name, one in least.items()}
+    )
+    recorded = rules = None
+    reading = Reading.given(None if kafka else format_, encoding, settings.documents)
+    if kafka:
+        from worker.admin import Cluster
+        from worker.cli.explain_kafka import in_use_there, judged
+
+        settings = settings_of(config, **named)
+        settings, rules = in_use_there(Cluster(settings.kafka_options()), settings)
+        given = {name: one for name, one in least.items() if one is not None}
+        similarity = settings.similarity.model_copy(update=given)
+        settings = settings.model_copy(update={"similarity": similarity})
+        left, right, recorded = judged(settings, names, since or "24h")
+    elif within:
+        from worker.cli.explain_files import documents_in
+
+        left, right = documents_in(reading.offline(settings), within, reading, names)
+    else:
+        from worker.cli.explain_files import whole_files
+
+        left, right = whole_files(reading.offline(settings), reading, names)
+    show(settings.parameters(), left, right, recorded=recorded, rules=rules, as_json=as_json)
+
+
+def query(
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="A text; - is standard input."),
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="A file with one document, instead of a text; - is standard input.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Ask this directory of `dedupe --state`. Its parameters are used."
+        ),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help=f"Ask this `neardup serve`. Default, without --state: {DEFAULT_SERVER}.",
+        ),
+    ] = None,
+    config: Config = None,
+    as_json: Json = False,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="json (default) or text.",
+            rich_help_panel=DOCUMENTS,
+        ),
+    ] = None,
+    id_field: IdField = None,
+    text_field: TextField = None,
+) -> None:
+    """Show what a text or a document would match, and why. Nothing is written."""
+    from worker.cli.errors import CommandError
+    from worker.cli.query import Asked, ask_server, ask_state
+
+    if (text is None) == (file is None):
+        raise CommandError("TEXT, --file: give one of them")
+    if state is not None and server is not None:
+        raise CommandError("--state and --server: choose one")
+    documents = {
+        "documents.format": format_,
+        "documents.id_field": id_field,
+        "documents.text_fields": text_field or None,
+    }
+    asked = Asked(text, file)
+    if state is not None:
+        ask_state(asked, state, config, documents, as_json=as_json)
+    else:
+        ask_server(asked, server or DEFAULT_SERVER, config, documents, as_json=as_json)

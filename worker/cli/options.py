@@ -1,0 +1,170 @@
+"""Options that several commands have, and the settings that they give.
+
+This module imports nothing heavy, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from worker.cli.inputs import Reading
+    from worker.settings import Settings
+
+__all__ = [
+    "DOCUMENTS",
+    "KAFKA",
+    "OPERATE",
+    "SERVE_PORT",
+    "WITHOUT_KAFKA",
+    "App",
+    "Bootstrap",
+    "Config",
+    "Containment",
+    "Encoding",
+    "FileFormat",
+    "IdField",
+    "Json",
+    "LogFormat",
+    "LogLevel",
+    "Picture",
+    "StateDir",
+    "TextField",
+    "Threshold",
+    "for_files",
+    "for_kafka",
+    "settings_of",
+]
+
+WITHOUT_KAFKA, KAFKA, OPERATE = "Without Kafka", "Kafka", "Kafka: topics and settings"
+"""The groups of commands in ``neardup --help``."""
+DOCUMENTS = "Documents"
+"""The group of options about the documents in files."""
+SERVE_PORT = 9465
+"""That of `neardup serve`: a worker may run on the same machine."""
+
+Bootstrap = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Kafka's address; several are separated by commas."),
+]
+Config = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.toml",
+        help="Settings file; may be repeated, the later wins. Default: those named in"
+        " NEARDUP_CONFIG.",
+    ),
+]
+App = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Application name: the prefix of topics and groups."),
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option(metavar="LEVEL", help="Lowest level to log: debug, info, warning or error."),
+]
+LogFormat = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help="Format of log lines: text or json."),
+]
+StateDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Directory of the index (worker.state_dir); each worker has its own."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option(metavar="T", help="Lowest similarity of duplicates. Default: 0.8."),
+]
+Containment = Annotated[
+    float | None,
+    typer.Option(
+        metavar="C",
+        help="Also find documents that an earlier one has this share of. Default: don't.",
+    ),
+]
+FileFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="What is a document. json: lines and rows, with fields; text: each file; lines: each"
+        " line, as text. Default: what the files' names say, else JSON Lines.",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of files that don't say theirs, such as cp1252. Default: UTF-8.",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
+IdField = Annotated[
+    str | None,
+    typer.Option(
+        metavar="F",
+        help="Field with the id. Default: id.",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
+TextField = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="F",
+        help="Field with the text, such as a, a.b or, for a list, a[] or a[].b. Default: text. May"
+        " be repeated; the texts are joined.",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.png", help="Draw the result into this file. Needs neardup\\[plots]."
+    ),
+]
+
+
+def settings_of(
+    config: list[Path] | None,
+    bootstrap: str | None = None,
+    app: str | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    **more: object,
+) -> Settings:
+    """Return the settings of files and options, which are named as ``section__setting``."""
+    from worker.settings import load
+
+    return load(config, _dotted({"kafka__bootstrap": bootstrap, "app": app, **more}), defaults)
+
+
+def for_kafka(config: list[Path] | None, bootstrap: str | None, app: str | None) -> Settings:
+    """Return the settings, with which librdkafka can make every kind of client."""
+    settings = settings_of(config, bootstrap, app)
+    from worker.bus.kafka.clients import check_clients
+
+    check_clients(settings.kafka_options())
+    return settings
+
+
+def for_files(
+    config: list[Path] | None, format_: str | None, encoding: str | None, **more: object
+) -> tuple[Settings, Reading]:
+    """Return the settings with which files are judged, and how they are read."""
+    from worker.cli.inputs import Reading
+    from worker.offline import offline_settings
+
+    settings = offline_settings(config, _dotted(more))
+    reading = Reading.given(format_, encoding, settings.documents)
+    return reading.offline(settings), reading
+
+
+def _dotted(given: Mapping[str, object]) -> dict[str, object]:
+    return {name.replace("__", "."): value for name, value in given.items()}
