@@ -72,7 +72,7 @@ _MEANING = {
     "worker.stages": "stages that this worker runs; a comma-separated list",
     "worker.http": "serve metrics and health",
     "worker.http_host": "address for metrics and health",
-    "worker.http_port": "port for metrics and health; 0: any",
+    "worker.http_port": "port for metrics and health; 0: any. `neardup serve` has 9466 by default",
     "worker.batch_records": "most records in a batch of a stage",
     "worker.shutdown_seconds": "time to finish after SIGTERM or SIGINT",
     "worker.log_format": "format of log lines",

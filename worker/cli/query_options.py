@@ -16,8 +16,10 @@ from worker.cli.offline_options import Format, IdField, TextField
 __all__ = ["register"]
 
 _PORT = 9465
-"""Not that of a worker, which may run on the same machine."""
+_PROBES_PORT = 9466
+"""Of a server's metrics and health: a worker on the same machine has 9464, and queries 9465."""
 _DIRECTORY = Path("neardup-serve")
+_EXTRA = frozenset({"httptools", "starlette", "uvicorn"})
 _DEFAULT_SERVER = f"http://localhost:{_PORT}"
 
 
@@ -97,11 +99,19 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"Address for queries. Default: 127.0.0.1:{_PORT}.",
+            show_default=False,
+        ),
+    ] = None,
     http: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"Address for queries, metrics and health. Default: 127.0.0.1:{_PORT}.",
+            help=f"Address for metrics and health. Default: 127.0.0.1:{_PROBES_PORT}.",
             show_default=False,
         ),
     ] = None,
@@ -110,12 +120,13 @@ def serve(
 ) -> None:
     """Answer over HTTP what a document would match. Reads Kafka, and writes nothing to it.
 
-    Run as many as you like, each with a directory of its own.
+    Run as many as you like, each with a directory of its own. Needs the extra `neardup[serve]`.
     """
-    host, port = split(http)
+    host, port = split(listen)
+    probes_host, probes_port = split(http)
     kind = log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT")
     with last_line(kind, begun=False):
-        from worker.settings import load
+        from worker.settings import ConfigurationError, load
 
         settings = load(
             config,
@@ -123,13 +134,22 @@ def serve(
                 "kafka.bootstrap": bootstrap,
                 "app": app,
                 "worker.state_dir": state_dir,
-                "worker.http_host": host,
-                "worker.http_port": port,
+                "serve.host": host,
+                "serve.port": port,
+                "worker.http_host": probes_host,
+                "worker.http_port": probes_port,
                 "worker.log_level": log_level,
                 "worker.log_format": log_format,
             },
-            {"worker.state_dir": _DIRECTORY, "worker.http_port": _PORT},
+            {"worker.state_dir": _DIRECTORY, "worker.http_port": _PROBES_PORT},
         )
-    from worker.cli.serve import serve as body
+        try:
+            from worker.cli.serve import serve as body
+        except ModuleNotFoundError as error:
+            if error.name not in _EXTRA:
+                raise
+            raise ConfigurationError(
+                "to answer queries takes more: pip install 'neardup[serve]'"
+            ) from None
 
     body(settings)

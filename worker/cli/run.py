@@ -19,7 +19,7 @@ from worker.cli.ending import ending_at_once
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations import Plan
-from worker.http.pages import Pages
+from worker.http.probes import Pages
 from worker.http.server import serving, url
 from worker.metrics import Metrics
 from worker.process.gc import relax

@@ -16,7 +16,7 @@ from worker.admin.reindex.plan_log import FollowedPlan
 from worker.assembly import Assembly
 from worker.bus import Bus, BusError
 from worker.generations import Generation, Part, Plan, parts
-from worker.http.health import Health
+from worker.http.probes import Health
 from worker.index.leftovers import keep_looking
 from worker.loop import Loop
 from worker.metrics import Metrics

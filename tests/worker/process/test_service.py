@@ -14,7 +14,7 @@ from tests.support.filling import fill
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.generations import Generation, Part, Plan, parts
-from worker.http.health import Health
+from worker.http.probes import Health
 from worker.loop import Loop
 from worker.offline.embedded import create_topics
 from worker.process.part import PartThread
