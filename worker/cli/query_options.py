@@ -146,7 +146,7 @@ def serve(
         try:
             from worker.cli.serve import serve as body
         except ModuleNotFoundError as error:
-            if error.name not in _EXTRA:
+            if (error.name or "").partition(".")[0] not in _EXTRA:
                 raise
             raise ConfigurationError(
                 "to answer queries takes more: pip install 'neardup[serve]'"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from http import HTTPStatus
 
 import pytest
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from tests.worker.http.attacked import BODY, DEADLINE, connect, post, rest, status_of, whole
@@ -266,10 +268,13 @@ def test_a_query_that_takes_too_long_is_given_up() -> None:
 
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Send for as long as somebody listens."""
-    del scope, receive
-    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await StreamingResponse(forever())(scope, receive, send)
+
+
+async def forever() -> AsyncIterator[bytes]:
     while True:
-        await send({"type": "http.response.body", "body": b"x" * 4_096, "more_body": True})
+        yield b"x" * 4_096
+        await asyncio.sleep(0)
 
 
 def endless(limits: Limits, stack: ExitStack) -> int:
