@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
@@ -80,13 +80,43 @@ class _Places:
         self.refused.pop(connection, None)
 
 
+class _Sender:
+    """A transport that sends in one go what is written in one step: a head and its body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            self._loop.call_soon(self._flush)
+        self._written.append(data)
+
+    def _flush(self) -> None:
+        if self._written:
+            self._transport.write(b"".join(self._written))
+            self._written.clear()
+
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- the rest of a transport
+        return getattr(self._transport, name)
+
+
 class _Connection(HttpToolsProtocol):
     """A connection. It waits for its client unless a whole request is to be answered."""
 
     places: ClassVar[_Places]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", _Sender(transport, self.loop)))
         self._limits = self.places.limits
         self._head_bytes: int | None = 0
         """Those of the head that is being received; None: it is whole."""
@@ -178,6 +208,7 @@ class _Connection(HttpToolsProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]
         """Answer first, even if the client will send no more; a stream ends with its client."""
         if self.cycle is None or self.cycle.response_started:
+            self.transport.close()
             return False
         super().shutdown()
         return True
