@@ -87,8 +87,11 @@ class _Sender:
         self._transport = transport
         self._loop = loop
         self._written: list[bytes] = []
+        self._ended = False
 
     def write(self, data: bytes) -> None:
+        if self._ended:
+            return
         if not self._written:
             self._loop.call_soon(self._flush)
         self._written.append(data)
@@ -100,6 +103,7 @@ class _Sender:
 
     def write_eof(self) -> None:
         self._flush()
+        self._ended = True
         self._transport.write_eof()
 
     def close(self) -> None:
