@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from worker.files.closing import Closing
 from worker.queries.answers import error
 from worker.queries.pages import PATH
+from worker.queries.questions import BadRequest
 from worker.queries.responder import Respond, Responder
 
 __all__ = ["QueryApi"]
@@ -73,6 +74,8 @@ class QueryApi(Closing):
         except TimeoutError:
             reason = f"there was no answer within {self._seconds:g} s"
             status, said = HTTPStatus.SERVICE_UNAVAILABLE, error(reason)
+        except BadRequest as why:
+            status, said = HTTPStatus.BAD_REQUEST, error(str(why))
         except ClientDisconnect:
             return Response()  # Nobody is there to get it.
         return Response(said, status, _UNSTORED, _JSON)
@@ -119,8 +122,9 @@ class _Bodies:
         """Yield the body.
 
         Raises:
-            ClientDisconnect: the client has gone, or has not sent it all.
+            ClientDisconnect: the client has gone.
             HTTPException: there is no room.
+            BadRequest: it has another length.
         """
         held = 0
         parts = []
@@ -136,7 +140,7 @@ class _Bodies:
                 finally:
                     del self._coming[patience]
             if held != length:
-                raise ClientDisconnect
+                raise BadRequest(f"the body has {held} bytes, and not {length}")
             body = b"".join(parts)
             parts.clear()
         except TimeoutError:

@@ -14,6 +14,7 @@ import asyncio
 import json
 import logging
 import math
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ from worker.queries.responder import Respond
 from worker.settings.sections import ServeSection
 
 __all__ = ["Limits", "answering", "serving"]
+
+_UPGRADE = re.compile(rb"(?i)(\r?\n)upgrade:")
+"""Some clients offer HTTP/2 so. httptools would take what follows for that, and not for a body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,7 @@ class _Connection(HttpToolsProtocol):
             return
         room = len(data)
         if self._head_bytes is not None:
+            data = _UPGRADE.sub(rb"\1Ignored:", data)
             room = self._limits.head_bytes - self._head_bytes
             self._head_bytes += len(data)
         super().data_received(data[:room])

@@ -177,6 +177,29 @@ def test_a_client_that_waits_for_leave_gets_it(port: int) -> None:
         assert whole(client).startswith(b"HTTP/1.1 200 ")
 
 
+OFFER = b"\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: A\r\n\r\n"
+
+
+def test_an_offer_of_another_protocol_is_ignored(port: int) -> None:
+    head, _, _ = post(BODY).partition(b"\r\n\r\n")
+    with connect(port) as client:
+        client.sendall(head + OFFER + BODY)
+        assert said(client) == (200, "")
+
+
+def test_an_offer_in_two_parts_keeps_no_connection(port: int) -> None:
+    head, _, _ = post(BODY).partition(b"\r\n\r\n")
+    part, _, left = OFFER.partition(b"grade: h2c")
+    with connect(port) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.sendall(head + part)
+        with connect(port) as other:  # One thread serves both, so the first part is there.
+            other.sendall(post(BODY))
+            assert whole(other).endswith(BODY)
+        client.sendall(b"grade: h2c" + left + BODY)
+        assert said(client) == (400, f"the body has 0 bytes, and not {len(BODY)}")
+
+
 def test_a_connection_carries_many_requests(port: int) -> None:
     with connect(port) as client:
         for number in range(3):
