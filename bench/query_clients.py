@@ -82,12 +82,13 @@ class Crowd:
 
     def run(self, clients: int, seconds: float) -> float:
         """Ask for a time; return the answers a second."""
-        until, began = time.perf_counter() + seconds, time.perf_counter()
         self.answered = self.refused = 0
         received: dict[socket.socket, bytes] = {}
         with DefaultSelector() as selector:
             for _ in range(clients):
                 self._ask(selector, received)
+            began = time.perf_counter()  # Once all have asked.
+            until = began + seconds
             while time.perf_counter() < until:
                 for key, _ in selector.select(until - time.perf_counter()):
                     asked = key.fileobj
