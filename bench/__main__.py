@@ -15,6 +15,7 @@ BENCHMARKS = {
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
     "flood": "what copies and variants of a text cost an index shard, compared with new documents",
     "query": "time of a query on an index that goes on growing",
+    "crowd": "queries answered a second by 1 to 200 clients at a time",
     "library": "speed and memory of lsh.Index, compared with datasketch",
     "groups": "how well the first match tells connected documents",
     "decoys": "whether thousands of texts like an original make the index forget it",

@@ -6,18 +6,36 @@ Threads that wait for each other's Python would add their own waits to the times
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from selectors import EVENT_READ, EVENT_WRITE, SelectSelector
+from itertools import cycle
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector, SelectSelector
 
-__all__ = ["Asking"]
+__all__ = ["Asking", "Crowd"]
 
 _HOST = "127.0.0.1"
 _TIMEOUT = 30.0
 _CHUNK = 64 << 10
-_HEAD = "POST /v1/query HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n"
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")
+_HEAD = (
+    "POST /v1/query HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    "Content-Length: {length}\r\n\r\n"
+)
+
+
+def _request(text: str) -> bytes:
+    body = json.dumps({"text": text}).encode()
+    return _HEAD.format(host=_HOST, length=len(body)).encode() + body
+
+
+def _whole(received: bytes) -> bytes | None:
+    """Return the body of an answer, once it is all there."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    return body if length is not None and len(body) == int(length[1]) else None
 
 
 class _Client:
@@ -25,8 +43,7 @@ class _Client:
 
     def __init__(self, port: int, text: str, due: float) -> None:
         self.due = due
-        body = json.dumps({"text": text}).encode()
-        self._left = _HEAD.format(host=_HOST, length=len(body)).encode() + body
+        self._left = _request(text)
         self._received = b""
         self.socket = socket.socket()
         self.socket.settimeout(0)
@@ -41,15 +58,82 @@ class _Client:
         """Receive more; return the answer's body if that was all."""
         received = self.socket.recv(_CHUNK)
         self._received += received
-        head, _, body = self._received.partition(b"\r\n\r\n")
-        lengths = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: ")]
-        if lengths and len(body) == int(lengths[0].split()[1]):
-            if not head.startswith(b"HTTP/1.1 200 "):
+        body = _whole(self._received)
+        if body is not None:
+            if not self._received.startswith(b"HTTP/1.1 200 "):
                 raise SystemExit(f"a query failed: {body.decode()}")
             return body
         if not received:
             raise SystemExit(f"a query was not answered: {self._received!r}")
         return None
+
+
+class Crowd:
+    """Clients that each ask as soon as they were answered, on new connections or on kept ones."""
+
+    def __init__(self, port: int, texts: Sequence[str], *, kept: bool) -> None:
+        """Take the server's port, and what is asked in turns."""
+        self._port = port
+        self._requests = cycle([_request(text) for text in texts])
+        self._kept = kept
+        self.answered = 0
+        self.refused = 0
+        """Requests that got another answer, or none."""
+
+    def run(self, clients: int, seconds: float) -> float:
+        """Ask for a time; return the answers a second."""
+        self.answered = self.refused = 0
+        received: dict[socket.socket, bytes] = {}
+        with DefaultSelector() as selector:
+            for _ in range(clients):
+                self._ask(selector, received)
+            began = time.perf_counter()  # Once all have asked.
+            until = began + seconds
+            while time.perf_counter() < until:
+                for key, _ in selector.select(until - time.perf_counter()):
+                    asked = key.fileobj
+                    assert isinstance(asked, socket.socket)  # noqa: S101 -- it is one of ours
+                    self._go_on(selector, received, asked)
+            for asked in received:
+                asked.close()
+        return self.answered / (time.perf_counter() - began)
+
+    def _ask(
+        self,
+        selector: DefaultSelector,
+        received: dict[socket.socket, bytes],
+        kept: socket.socket | None = None,
+    ) -> None:
+        asked = kept or socket.create_connection((_HOST, self._port), _TIMEOUT)
+        asked.sendall(next(self._requests))
+        received[asked] = b""
+        if kept is None:
+            selector.register(asked, EVENT_READ)
+
+    def _go_on(
+        self,
+        selector: DefaultSelector,
+        received: dict[socket.socket, bytes],
+        asked: socket.socket,
+    ) -> None:
+        try:
+            part = asked.recv(_CHUNK)
+        except ConnectionError:
+            part = b""
+        received[asked] += part
+        whole = _whole(received[asked])
+        if part and whole is None:
+            return
+        answered = whole is not None and received[asked].startswith(b"HTTP/1.1 200 ")
+        self.answered += answered
+        self.refused += not answered
+        if answered and self._kept:
+            self._ask(selector, received, asked)
+            return
+        selector.unregister(asked)
+        del received[asked]
+        asked.close()
+        self._ask(selector, received)
 
 
 class Asking:

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,17 +27,15 @@ from lsh import Fingerprinter
 from worker.app import Application, Environment
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
-from worker.http.responder import Respond
-from worker.http.server import serving
 from worker.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.process.heap import collecting, limit, relax
-from worker.queries.service import (
-    TURN_SECONDS,
-    QueryService,
-)
+from worker.queries.responder import Respond, Said
+from worker.queries.server import answering
+from worker.queries.service import TURN_SECONDS, QueryService
 from worker.queries.shard_lock import ShardLock
 from worker.settings import Settings
+from worker.settings.sections import ServeSection
 from worker.stages.order import Documents, Placed
 from worker.topology import Topology
 from worker.wire import FingerprintFrame, Ids, encode
@@ -141,8 +138,7 @@ def main() -> None:
         stack.enter_context(collecting())
         sys.setswitchinterval(TURN_SECONDS)
         costs: list[tuple[float, float]] = []
-        posts = replace(service.posts, respond=_timed(service.query, costs))
-        server = serving("127.0.0.1", 0, service.answer, service.limits, posts)
+        server = answering(ServeSection(port=0), _timed(service.query, costs), service.most_bytes)
         port = stack.enter_context(server)
         threading.Thread(target=_wait, args=(stopping,), daemon=True).start()
         print(json.dumps({"port": port}), flush=True)
@@ -197,7 +193,7 @@ def _timed(respond: Respond, costs: list[tuple[float, float]]) -> Respond:
     """
     applying = time.pthread_getcpuclockid(threading.get_ident())
 
-    def timed(bodies: Sequence[bytes]) -> Sequence[bytes]:
+    def timed(bodies: Sequence[bytes]) -> Sequence[Said]:
         began, before = time.thread_time(), time.clock_gettime(applying)
         answers = respond(bodies)
         own = (time.thread_time() - began) / len(bodies)

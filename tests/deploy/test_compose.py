@@ -108,7 +108,8 @@ def test_settings_in_the_environment_are_accepted(
     assert settings.kafka.bootstrap == "kafka:19092"
     assert settings.worker.state_dir == Path(STATE_DIRECTORY)
     assert settings.worker.http_host == "0.0.0.0"  # noqa: S104  or nobody outside gets metrics
-    assert image["EXPOSE"] == [str(settings.worker.http_port)]
+    assert settings.serve.host == "0.0.0.0"  # noqa: S104  the same for queries
+    assert image["EXPOSE"] == [f"{settings.worker.http_port} {settings.serve.port}"]
 
 
 def test_each_worker_has_a_volume_of_its_own(
@@ -142,7 +143,7 @@ def test_metrics_of_each_replica_are_on_a_free_port_of_this_machine(
     services: dict[str, Any], image: dict[str, list[str]]
 ) -> None:
     # Without a number on the host's side: a fixed port forbids --scale.
-    (port,) = image["EXPOSE"]
+    port = image["EXPOSE"][0].split()[0]
     assert services["worker"]["ports"] == [f"127.0.0.1::{port}"]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import ROOT
-from worker.http.pages import answer
+from worker.http.probes import answer
 from worker.http.server import serving
 
 HEALTH = ROOT / "deploy" / "health"

@@ -11,7 +11,7 @@ from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.checker import verdict_of
-from tests.support.server_process import Server, serving
+from tests.support.server_process import ANY_PORTS, Server, serving
 from tests.support.texts import near_copies
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -58,7 +58,7 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
             published(application, number, number + 1)
             wait_until(partial(caught_up, server, application, path), WAIT_SECONDS, "it")
         server.kill()
-        server.start("--http", "127.0.0.1:0")
+        server.start(*ANY_PORTS)
         # It is ready when little is left to read, and says how much.
         wait_until(partial(caught_up, server, application, paths["d150"]), WAIT_SECONDS, "it")
         said = server.ask(paths["d150"])

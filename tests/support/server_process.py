@@ -11,7 +11,9 @@ from typing import Any
 from tests.support.command_line import on_kafka
 from tests.support.worker_process import WorkerProcess
 
-__all__ = ["Server", "serving"]
+__all__ = ["ANY_PORTS", "Server", "serving"]
+
+ANY_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
 class Server(WorkerProcess):
@@ -22,19 +24,18 @@ class Server(WorkerProcess):
         place = ["--config", str(self.config), "--state-dir", str(self.state_dir)]
         return [sys.executable, "-m", "worker.cli", "serve", *place, *arguments]
 
-    @property
-    def url(self) -> str:
-        return self.current().partition("health on ")[2].split()[0]
+    def _url(self, what: str) -> str:
+        return self.current().partition(f"{what} on ")[2].split()[0]
 
     def ask(self, document: Path) -> Any:  # noqa: ANN401 -- JSON
         """Ask about a document by the command line."""
-        done = on_kafka("query", "--json", "--server", self.url, "--file", document)
+        done = on_kafka("query", "--json", "--server", self._url("queries"), "--file", document)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def metrics(self) -> str:
         """Return what it exports."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:  # noqa: S310 -- ours
+        with urllib.request.urlopen(f"{self._url('health')}/metrics", timeout=10) as answer:  # noqa: S310 -- ours
             said: bytes = answer.read()
         return said.decode()
 
@@ -42,7 +43,7 @@ class Server(WorkerProcess):
 @contextmanager
 def serving(config: Path, directory: Path) -> Iterator[Server]:
     server = Server("server", config, directory / "server")
-    server.start("--http", "127.0.0.1:0")
+    server.start(*ANY_PORTS)
     try:
         yield server
     finally:

@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 _SERVE_DIRECTORY = Path("neardup-serve")
+_SERVE_PROBES_PORT = 9466
+"""Of a server's metrics and health: a worker on the same machine has 9464, and queries 9465."""
+_SERVE_EXTRA = frozenset({"httptools", "starlette", "uvicorn"})
 Http = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Address for metrics and health."),
@@ -105,11 +108,18 @@ def serve(
             f" {_SERVE_DIRECTORY}.",
         ),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"Address for queries. Default: 127.0.0.1:{SERVE_PORT}.",
+        ),
+    ] = None,
     http: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"Address for queries, metrics and health. Default: 127.0.0.1:{SERVE_PORT}.",
+            help=f"Address for metrics and health. Default: 127.0.0.1:{_SERVE_PROBES_PORT}.",
         ),
     ] = None,
     log_level: LogLevel = None,
@@ -117,23 +127,35 @@ def serve(
 ) -> None:
     """Answer over HTTP what a document would match. Reads Kafka, and writes nothing to it.
 
-    Run as many as you like, each with a directory of its own.
+    Run as many as you like, each with a directory of its own. Needs the extra `neardup[serve]`.
     """
-    host, port = address(http)
+    host, port = address(listen)
+    probes_host, probes_port = address(http)
     kind = log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT")
     with last_line(kind, begun=False):
+        from worker.settings import ConfigurationError
+
         settings = settings_of(
             config,
             bootstrap,
             app,
-            {"worker.state_dir": _SERVE_DIRECTORY, "worker.http_port": SERVE_PORT},
+            {"worker.state_dir": _SERVE_DIRECTORY, "worker.http_port": _SERVE_PROBES_PORT},
             worker__state_dir=state_dir,
-            worker__http_host=host,
-            worker__http_port=port,
+            serve__host=host,
+            serve__port=port,
+            worker__http_host=probes_host,
+            worker__http_port=probes_port,
             worker__log_level=log_level,
             worker__log_format=log_format,
         )
-    from worker.cli.serve import serve as body
+        try:
+            from worker.cli.serve import serve as body
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in _SERVE_EXTRA:
+                raise
+            raise ConfigurationError(
+                "to answer queries takes more: pip install 'neardup[serve]'"
+            ) from None
 
     body(settings)
 

@@ -45,7 +45,7 @@ WITHOUT_KAFKA, KAFKA, OPERATE = "Without Kafka", "Kafka", "Kafka: topics and set
 DOCUMENTS = "Documents"
 """The group of options about the documents in files."""
 SERVE_PORT = 9465
-"""That of `neardup serve`: a worker may run on the same machine."""
+"""Where `neardup serve` is asked."""
 
 Bootstrap = Annotated[
     str | None,

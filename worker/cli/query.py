@@ -140,7 +140,7 @@ def _posted(server: str, body: bytes) -> tuple[int, bytes]:
     try:
         with closing(kind(place.hostname or "", port, timeout=_SECONDS)) as connection:
             headers = {"Content-Type": "application/json"}
-            connection.request("POST", place.path.rstrip("/") + PATH.decode(), body, headers)
+            connection.request("POST", place.path.rstrip("/") + PATH, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
     except (OSError, http.client.HTTPException) as error:

@@ -19,7 +19,7 @@ from worker.cli.errors import ending_at_once, last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.log import FollowedPlan
 from worker.generations.plan import Plan
-from worker.http.pages import Pages
+from worker.http.probes import Pages
 from worker.http.server import serving, url
 from worker.metrics import Metrics
 from worker.process.heap import limit, relax

@@ -18,6 +18,7 @@ from worker.bus.kafka.queues import Queues
 from worker.cli.errors import ending_at_once, last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.plan import Plan
+from worker.http.probes import Pages
 from worker.http.server import serving, url
 from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.metrics import Metrics
@@ -26,6 +27,7 @@ from worker.process.logs import set_up
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
+from worker.queries.server import answering
 from worker.queries.service import QueryService
 from worker.settings import Settings
 from worker.visible import counted
@@ -59,9 +61,13 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
         metrics = Metrics(settings.app, time, threading.Lock())
         stack.enter_context(stopping_on_signals(stopping.set))
         service = stack.enter_context(QueryService(settings, metrics, stopping))
-        host, port = worker.http_host, worker.http_port
-        server = serving(host, port, service.answer, service.limits, service.posts)
-        _log.info("queries, metrics and health on %s", url(host, stack.enter_context(server)))
+        if worker.http:
+            pages = Pages(metrics, service.health)
+            port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))
+            _log.info("metrics and health on %s", url(worker.http_host, port))
+        at = settings.serve
+        asked = stack.enter_context(answering(at, service.query, service.most_bytes))
+        _log.info("queries on %s", url(at.host, asked))
         plan = Plan.of(settings)
 
         def look() -> None:

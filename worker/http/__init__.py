@@ -1,1 +1,1 @@
-"""What a worker answers over HTTP: metrics, and whether it is alive and ready."""
+"""The small server for probes and metrics."""

@@ -18,7 +18,7 @@ from worker.generations.generation import Generation
 from worker.generations.log import FollowedPlan
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
-from worker.http.health import Health
+from worker.http.probes import Health
 from worker.index.leftovers import keep_looking
 from worker.loop import Loop
 from worker.metrics import Metrics, table

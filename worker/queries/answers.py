@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Answer", "First", "Found", "Met", "Reply", "decoded", "encoded", "rejected"]
+__all__ = ["Answer", "First", "Found", "Met", "Reply", "decoded", "encoded", "error", "rejected"]
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,6 +87,11 @@ def rejected(reason: Exception) -> Answer:
 def encoded(reply: Reply) -> bytes:
     """Return a reply as JSON."""
     return msgspec.json.encode(reply)
+
+
+def error(reason: str) -> bytes:
+    """Return the reason of a refusal as a line of JSON."""
+    return msgspec.json.encode({"error": reason}) + b"\n"
 
 
 def decoded(body: bytes) -> Reply:

@@ -1,4 +1,4 @@
-"""What ``neardup serve`` answers over HTTP: queries, metrics and its health."""
+"""What ``neardup serve`` answers to queries, and what it counts of them."""
 
 from __future__ import annotations
 
@@ -7,48 +7,32 @@ from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
 from itertools import islice
 from time import monotonic
-from typing import NamedTuple
 
 from worker.formats.base import Unreadable
-from worker.http.health import Health
-from worker.http.pages import Pages, answer, failure
-from worker.http.requests import head_of
 from worker.index.errors import StoreDamaged
 from worker.metrics import Metrics, table
-from worker.queries.answers import Answer, Reply, encoded
+from worker.queries.answers import Answer, Reply, encoded, error
 from worker.queries.asking import Asker
 from worker.queries.following import Following, Reached, Warming
 from worker.queries.questions import BadRequest, Question, Questions
+from worker.queries.responder import Said
 
 __all__ = ["PATH", "QueryPages"]
 
 _log = logging.getLogger(__name__)
 
-PATH = b"/v1/query"
-_JSON = "application/json"
-
-
-class _Refusal(NamedTuple):
-    """Why a query has no answer."""
-
-    status: HTTPStatus
-    reason: str
-
-    def said(self) -> tuple[HTTPStatus, bytes]:
-        """Return the status, and the whole answer that says so."""
-        return self.status, failure(self.status, self.reason)
+PATH = "/v1/query"
 
 
 class QueryPages:
     """Answers requests from shards that follow the log. Thread-safe."""
 
-    def __init__(  # noqa: PLR0913 -- what it puts together
+    def __init__(
         self,
         questions: Questions,
         asker: Asker,
         following: Following,
         metrics: Metrics,
-        health: Callable[[], Health],
         *,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -57,17 +41,9 @@ class QueryPages:
         self._asker = asker
         self._following = following
         self._metrics = metrics
-        self._pages = Pages(metrics, health)
         self._clock = clock
 
-    def answer(self, head: bytes) -> bytes:
-        """Return the answer to a request without a body."""
-        request = head_of(head)
-        if request is not None and request.path == PATH:
-            return failure(HTTPStatus.METHOD_NOT_ALLOWED, "queries are posted", allow="POST")
-        return self._pages.answer(head)
-
-    def query(self, bodies: Sequence[bytes]) -> list[bytes]:
+    def query(self, bodies: Sequence[bytes]) -> list[Said]:
         """Return the answers to some queries, each as if it came alone.
 
         Raises:
@@ -83,52 +59,51 @@ class QueryPages:
                 outcome = "unready"
             self._metrics.add(table.QUERIES, 1, outcome)
         self._metrics.observe(table.QUERY_SECONDS, [seconds] * len(answered))
-        return [said for _, said in answered]
+        return answered
 
-    def _answered(self, bodies: Sequence[bytes]) -> list[tuple[HTTPStatus, bytes]]:
+    def _answered(self, bodies: Sequence[bytes]) -> list[Said]:
         asked = [self._read(body) for body in bodies]
         # How far the shards are must not be more than they had when they answered.
         reached = self._following.reached()
         found = self._found(asked)
         return [self._said(one, found, reached) for one in asked]
 
-    def _read(self, body: bytes) -> list[Question | Unreadable] | _Refusal:
+    def _read(self, body: bytes) -> list[Question | Unreadable] | Said:
         try:
             return self._questions.read(body)
-        except BadRequest as error:
-            return _Refusal(HTTPStatus.BAD_REQUEST, str(error))
+        except BadRequest as why:
+            return HTTPStatus.BAD_REQUEST, error(str(why))
 
     def _found(
-        self, asked: Sequence[list[Question | Unreadable] | _Refusal]
-    ) -> Iterator[Answer] | _Refusal:
+        self, asked: Sequence[list[Question | Unreadable] | Said]
+    ) -> Iterator[Answer] | Said:
         """Return the answers to the questions of all, or why there are none."""
         together = [one for some in asked if isinstance(some, list) for one in some]
         try:
             return iter(self._asker.answers(self._following, together) if together else ())
-        except Warming as error:
-            return _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        except (StoreDamaged, OSError) as error:
+        except Warming as why:
+            return HTTPStatus.SERVICE_UNAVAILABLE, error(str(why))
+        except (StoreDamaged, OSError) as why:
             if len(asked) > 1:
                 raise
-            _log.warning("a query failed: %s", error)
-            return _Refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE, "a shard can't be read; the log says why"
-            )
+            _log.warning("a query failed: %s", why)
+            reason = "a shard can't be read; the log says why"
+            return HTTPStatus.SERVICE_UNAVAILABLE, error(reason)
 
     def _said(
         self,
-        asked: list[Question | Unreadable] | _Refusal,
-        found: Iterator[Answer] | _Refusal,
+        asked: list[Question | Unreadable] | Said,
+        found: Iterator[Answer] | Said,
         reached: Reached,
-    ) -> tuple[HTTPStatus, bytes]:
-        """Return the status and the whole answer; takes its own of the answers that were found."""
-        if isinstance(asked, _Refusal):
-            return asked.said()
-        if isinstance(found, _Refusal):
-            return found.said()
+    ) -> Said:
+        """Return the answer to a body; takes its own of the answers that were found."""
+        if isinstance(asked, tuple):
+            return asked
+        if isinstance(found, tuple):
+            return found
         answers = list(islice(found, len(asked)))
         if len(answers) == 1 and answers[0].reason is not None:
-            return _Refusal(HTTPStatus.BAD_REQUEST, answers[0].reason).said()
+            return HTTPStatus.BAD_REQUEST, error(answers[0].reason)
         for one in answers:
             self._metrics.add(table.QUERY_VERDICTS, 1, one.verdict)
         reply = Reply(
@@ -139,4 +114,4 @@ class QueryPages:
             answers,
             self._asker.rules.containment,
         )
-        return HTTPStatus.OK, answer(HTTPStatus.OK, _JSON, encoded(reply))
+        return HTTPStatus.OK, encoded(reply)

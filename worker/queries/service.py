@@ -13,15 +13,15 @@ from time import monotonic
 from worker.app import Application
 from worker.bus import Bus
 from worker.files.closing import Closing
-from worker.http.health import Health
-from worker.http.pages import Pages, failure
-from worker.http.server import Limits, Posts
+from worker.http.probes import Health
 from worker.metrics import Metrics, table
 from worker.process.heap import show_memory
+from worker.queries.answers import error
 from worker.queries.asking import Asker
 from worker.queries.following import Following
-from worker.queries.pages import PATH, QueryPages
+from worker.queries.pages import QueryPages
 from worker.queries.questions import Questions
+from worker.queries.responder import Said
 from worker.queries.shard_lock import ShardLock
 from worker.settings import Settings
 from worker.stages import Status
@@ -34,7 +34,6 @@ _log = logging.getLogger(__name__)
 TURN_SECONDS = 0.0005
 """After so long, a thread that waits for Python gets it. A query waits for it several times."""
 _LOOK_SECONDS = 0.5
-_CONNECTIONS = 64
 _HEAD_BYTES = 64 << 10
 """Of a request's body, besides the document: JSON around and within it."""
 
@@ -52,18 +51,11 @@ class QueryService(Closing):
         self._pages: QueryPages | None = None
         self._failed = False
         self._figures = ShardFigures()
-        self._early = Pages(metrics, self.health)
 
     @property
-    def limits(self) -> Limits:
-        """Return what clients can take."""
-        return Limits(connections=_CONNECTIONS)
-
-    @property
-    def posts(self) -> Posts:
-        """Return what clients may post. A document has room in a body, also with escapes."""
-        most = 2 * self._settings.limits.record_bytes + _HEAD_BYTES
-        return Posts(PATH, self.query, most)
+    def most_bytes(self) -> int:
+        """Return the size of a body at most. A document has room in one, also with escapes."""
+        return 2 * self._settings.limits.record_bytes + _HEAD_BYTES
 
     def begin(
         self,
@@ -76,7 +68,7 @@ class QueryService(Closing):
         self._following = following = Following(application, clock, lock)
         asker = Asker(application.topology.layout, application.rules())
         questions = Questions(self._settings)
-        self._pages = QueryPages(questions, asker, following, self._metrics, self.health)
+        self._pages = QueryPages(questions, asker, following, self._metrics)
         return following
 
     def run(self, bus: Bus) -> None:
@@ -108,8 +100,8 @@ class QueryService(Closing):
         figures.status(metrics, Status(standby_lag=following.reached().behind))
         try:
             following.use(partial(figures.stores, metrics))
-        except Exception as error:  # noqa: BLE001 -- a store was closed meanwhile: the next look will do
-            _log.debug("no sizes: %s", error)
+        except Exception as why:  # noqa: BLE001 -- a store was closed meanwhile: the next look will do
+            _log.debug("no sizes: %s", why)
 
     def _measure(self, bus: Bus, application: Application) -> None:
         """Export what the process and its parts take of their memory."""
@@ -119,15 +111,11 @@ class QueryService(Closing):
         queues = bus.queued(), {"fetched": readers}
         show_memory(self._metrics, application.memory(), *queues, shares.total)
 
-    def answer(self, head: bytes) -> bytes:
-        """Return the answer to a request without a body."""
-        return (self._pages or self._early).answer(head)
-
-    def query(self, bodies: Sequence[bytes]) -> list[bytes]:
+    def query(self, bodies: Sequence[bytes]) -> list[Said]:
         """Return the answers to some queries; see `QueryPages.query`."""
         if self._pages is None:
-            reason = "the server waits for Kafka"
-            return [failure(HTTPStatus.SERVICE_UNAVAILABLE, reason)] * len(bodies)
+            reason = error("the server waits for Kafka")
+            return [(HTTPStatus.SERVICE_UNAVAILABLE, reason)] * len(bodies)
         return self._pages.query(bodies)
 
     def health(self) -> Health:

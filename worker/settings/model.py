@@ -23,6 +23,7 @@ from worker.settings.sections import (
     IndexSection,
     KafkaSection,
     LimitsSection,
+    ServeSection,
     SimilaritySection,
     TopicsSection,
     WatchdogSection,
@@ -55,6 +56,7 @@ class Settings(BaseSettings):
     index: IndexSection = IndexSection()
     limits: LimitsSection = LimitsSection()
     worker: WorkerSection = WorkerSection()
+    serve: ServeSection = ServeSection()
     watchdog: WatchdogSection = WatchdogSection()
     _generation: tuple[Settings, Callable[[Topology], Topology]] | None = PrivateAttr(None)
 

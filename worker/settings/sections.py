@@ -37,6 +37,7 @@ __all__ = [
     "IndexSection",
     "KafkaSection",
     "LimitsSection",
+    "ServeSection",
     "SimilaritySection",
     "SnapshotsSection",
     "TopicsSection",
@@ -49,6 +50,7 @@ MOST_BANDS = 250
 """A store's key has one byte for the band, and a few of its values are reserved."""
 APP_NAME = r"^[A-Za-z0-9._-]{1,100}$"
 _BROKER = re.compile(r"([a-zA-Z_]+://)?(\[[0-9a-fA-F:.]+(%\w+)?\]|[^\s:/@\[\]]+)(:\d{1,5})?")
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9a-fA-F:.]*:[0-9a-fA-F:.]*\]?")
 _DEFAULT_SEED = "neardup"
 _SEED_BYTES = 16
 _NO_WINDOW = _NONE = "none"
@@ -630,7 +632,12 @@ class WorkerSection(_Section):
         description="stages that this worker runs; a comma-separated list",
     )
     http_host: str = Field("127.0.0.1", description="address for metrics and health")
-    http_port: int = Field(9464, ge=0, le=65_535, description="port for metrics and health; 0: any")
+    http_port: int = Field(
+        9464,
+        ge=0,
+        le=65_535,
+        description="port for metrics and health; 0: any. `neardup serve` has 9466 by default",
+    )
     http: bool = Field(default=True, description="serve metrics and health")
     memory: str = Field(
         _AUTO,
@@ -694,6 +701,27 @@ class WorkerSection(_Section):
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise ValueError(f"got {stage!r}, must be one of {', '.join(known)}{hint}")
         return stages
+
+
+class ServeSection(_Section):
+    """Where `neardup serve` is asked. Its metrics and health are on `worker.http_host`."""
+
+    host: str = Field("127.0.0.1", description="address for queries")
+    port: int = Field(9465, ge=0, le=65_535, description="port for queries; 0: any")
+    hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = Field(
+        (),
+        description="host names by which clients and proxies may call `neardup serve`, separated by"
+        " commas, beside localhost and the address that it listens on",
+    )
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        given = tuple(host for host in hosts if host)
+        for host in given:
+            if not _HOST.fullmatch(host):
+                raise ValueError(f"got {host!r}, must be a host name or an address without a port")
+        return tuple(host.strip("[]").lower() for host in given)
 
 
 class WatchdogSection(_Section):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,14 +15,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import dedupe, jsonl, neardup
+from tests.support.command_line import ROOT, dedupe, jsonl, neardup
 from tests.worker.queries.parts import Site
 from worker.app import Application
-from worker.http.health import Health
-from worker.http.pages import Pages
-from worker.http.server import Limits, serving
+from worker.http.probes import Health, Pages
+from worker.http.server import serving
 from worker.metrics import Metrics
+from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
+from worker.settings.sections import ServeSection
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 NEAR = TEXT + " So there!"
@@ -53,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for _ in range(4):
             following.step()
         port = stack.enter_context(
-            serving("127.0.0.1", 0, service.answer, Limits(seconds=300), service.posts)
+            answering(ServeSection(port=0), service.query, service.most_bytes, Limits(seconds=300))
         )
         yield f"http://127.0.0.1:{port}"
 
@@ -172,3 +175,20 @@ def test_a_server_is_never_in_the_directory_of_a_worker(tmp_path: Path) -> None:
         done = neardup("serve", "--bootstrap", "127.0.0.1:1", "--state-dir", tmp_path)
     assert done.returncode == 2
     assert b"is in use by another worker" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["httptools", "starlette"])
+def test_a_server_says_at_once_what_to_install(package: str, tmp_path: Path) -> None:
+    hidden = f"import sys; sys.modules[{package!r}] = None; from worker.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "serve", "--bootstrap", "127.0.0.1:1"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'neardup[serve]'" in line
+    assert not list(tmp_path.iterdir())

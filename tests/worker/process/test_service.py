@@ -16,7 +16,7 @@ from worker.bus.memory import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
-from worker.http.health import Health
+from worker.http.probes import Health
 from worker.loop import Loop
 from worker.metrics import Metrics, table
 from worker.offline.embedded import create_topics

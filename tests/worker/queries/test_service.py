@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,16 +17,21 @@ from tests.worker.queries.parts import Site, body
 from worker.app import Application, Environment
 from worker.bus import Outgoing, Queued
 from worker.bus.memory import MemoryBus
-from worker.http.server import Limits, Posts, serving
+from worker.http.probes import Pages
+from worker.http.server import serving
 from worker.index.store import BandStore
 from worker.metrics import Metrics, table
+from worker.queries.responder import Said
+from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
+from worker.settings.sections import ServeSection
 from worker.wire import FrameError
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 60.0
-A_WHILE = 0.2
 PATIENT = Limits(seconds=300)
+AT = ServeSection(port=0)
+JSON = {"Content-Type": "application/json"}
 Reply = tuple[int, Any]
 
 
@@ -48,26 +51,28 @@ class Server:
             directory / "server",
             environment=Environment(self.metrics),
         )
-        self.port = stack.enter_context(
-            serving("127.0.0.1", 0, self.service.answer, PATIENT, self.service.posts)
-        )
+        asked = answering(AT, self.service.query, self.service.most_bytes, PATIENT)
+        self.port = stack.enter_context(asked)
+        pages = Pages(self.metrics, self.service.health)
+        self.probes = stack.enter_context(serving("127.0.0.1", 0, pages.answer))
 
     def begin(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.site.following.close()
         self.site.following = self.service.begin(self.application, clock)
 
-    def ask(self, request: bytes, **headers: str) -> Reply:
-        return self._request("POST", "/v1/query", request, headers)
+    def ask(self, request: bytes) -> Reply:
+        return self._request(self.port, "POST", "/v1/query", request)
 
     def get(self, path: str) -> Reply:
-        return self._request("GET", path, None, {})
+        return self._request(self.port, "GET", path)
 
-    def _request(
-        self, method: str, path: str, request: bytes | None, headers: dict[str, str]
-    ) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+    def probe(self, path: str) -> Reply:
+        return self._request(self.probes, "GET", path)
+
+    def _request(self, port: int, method: str, path: str, request: bytes | None = None) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
         try:
-            connection.request(method, path, request, headers)
+            connection.request(method, path, request, JSON)
             answer = connection.getresponse()
             said = answer.read()
         finally:
@@ -159,35 +164,10 @@ def test_what_cannot_be_judged_is_refused_with_the_reason(
     assert reason in said["error"]
 
 
-def test_a_long_body_is_refused_before_it_is_read(server: Server) -> None:
-    most = server.service.posts.most_bytes
-    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as client:
-        head = f"POST /v1/query HTTP/1.1\r\nContent-Length: {most + 1}\r\n\r\n"
-        client.sendall(head.encode())
-        client.shutdown(socket.SHUT_WR)
-        said = b"".join(iter(lambda: client.recv(65_536), b""))
-    assert said.startswith(b"HTTP/1.1 413 ")
-    assert f"may have {most}".encode() in said
-
-
-def test_a_body_needs_a_length(server: Server) -> None:
-    status, said = server.ask(iter([b"{}"]), Host="x")  # type: ignore[arg-type]
-    assert (status, said) == (411, {"error": "the header Content-Length is missing"})
-
-
-def test_a_client_that_waits_for_leave_gets_it(server: Server) -> None:
-    request = body({"text": TEXT})
-    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as client:
-        head = f"POST /v1/query HTTP/1.1\r\nContent-Length: {len(request)}\r\n"
-        client.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
-        assert client.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        client.sendall(request)
-        assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
-
-
 def test_queries_are_posted(server: Server) -> None:
     assert server.get("/v1/query") == (405, {"error": "queries are posted"})
-    assert server.get("/v1/other")[0] == 404
+    assert server.get("/v1/other") == (404, {"error": "Not Found"})
+    assert server.get("/metrics")[0] == 404
 
 
 def test_plain_text_documents_are_strings(tmp_path: Path) -> None:
@@ -205,17 +185,17 @@ def test_it_is_not_ready_before_all_shards_are_at_the_end_of_the_log(tmp_path: P
         for number in range(100):
             server.site.judge({"id": str(number), "text": f"{TEXT} {number}"})
         assert server.ask(body({"text": TEXT})) == (503, {"error": "the server waits for Kafka"})
-        assert server.get("/readyz")[0] == 503
+        assert server.probe("/readyz")[0] == 503
         server.begin()
         server.site.following.step()
         status, said = server.ask(body({"text": TEXT}))
         assert (status, said["error"]) == (503, "shard 0 is warming up")
-        status, said = server.get("/readyz")
+        status, said = server.probe("/readyz")
         assert (status, said["restoring"]) == (503, ["shard 0", "shard 1"])
-        assert server.get("/healthz")[0] == 200
+        assert server.probe("/healthz")[0] == 200
         for _ in range(20):
             server.site.following.step()
-        assert server.get("/readyz")[0] == 200
+        assert server.probe("/readyz")[0] == 200
         assert server.ask(body({"text": TEXT}))[0] == 200
         assert server.metrics.value(table.QUERIES, "unready") == 1
         assert server.metrics.value(table.QUERIES, "answered") == 1
@@ -274,21 +254,6 @@ def test_a_record_that_is_no_frame_is_not_passed_over(tmp_path: Path) -> None:
             server.site.catch_up()
 
 
-def test_a_query_that_takes_too_long_is_given_up() -> None:
-    with ExitStack() as stack:
-        over = threading.Event()
-        stack.callback(over.set)
-        posts = Posts(b"/v1/query", lambda _bodies: [b"x" * over.wait(DEADLINE)], 100)
-        limits = Limits(seconds=1.0)
-        port = stack.enter_context(serving("127.0.0.1", 0, lambda _head: b"", limits, posts))
-        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as client:
-            client.sendall(b"POST /v1/query HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-            said = client.recv(65_536)
-        over.set()
-    assert said.startswith(b"HTTP/1.1 503 ")
-    assert b"there was no answer within 0.5 s" in said
-
-
 def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:
     """A query that waits for its shard when the server is told to stop is answered."""
     with ExitStack() as stack:
@@ -297,21 +262,18 @@ def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:
         asked, told = threading.Event(), threading.Event()
         metrics, stopping = Metrics(), threading.Event()
         service = stack.enter_context(QueryService(site.settings, metrics, stopping))
-        posts = service.posts
 
-        def slow(requests: Sequence[bytes]) -> list[bytes]:
+        def slow(requests: Sequence[bytes]) -> list[Said]:
             asked.set()
             assert told.wait(DEADLINE)
             return service.query(requests)
 
         with ExitStack() as serves:
-            port = serves.enter_context(
-                serving("127.0.0.1", 0, service.answer, PATIENT, replace(posts, respond=slow))
-            )
+            port = serves.enter_context(answering(AT, slow, service.most_bytes, PATIENT))
             client = stack.enter_context(
                 closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE))
             )
-            client.request("POST", "/v1/query", body({"text": TEXT}))
+            client.request("POST", "/v1/query", body({"text": TEXT}), JSON)
             assert asked.wait(DEADLINE)
             ending = threading.Thread(target=serves.pop_all().close)
             ending.start()

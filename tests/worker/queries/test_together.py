@@ -7,20 +7,24 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.worker.http.attacked import connect, post, rest, status_of
 from tests.worker.queries.parts import Site, body
 from worker.app import Application, Environment
-from worker.http.server import Limits, Posts, serving
 from worker.index.errors import StoreDamaged
 from worker.metrics import Metrics, table
 from worker.queries.answers import Answer
 from worker.queries.asking import Asker, Shards
 from worker.queries.questions import Question
+from worker.queries.responder import Said
+from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
+from worker.settings.sections import ServeSection
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 OTHER = "Something else entirely, of which there is no copy so far."
@@ -72,10 +76,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield Service(tmp_path, stack)
 
 
-def said(answers: Sequence[bytes]) -> list[tuple[int, Any]]:
+def said(answers: Sequence[Said]) -> list[tuple[int, Any]]:
     """Return the status and the JSON of each answer."""
-    parts = [answer.split(b"\r\n\r\n", 1) for answer in answers]
-    return [(int(head.split()[1]), json.loads(found)) for head, found in parts]
+    return [(int(status), json.loads(found)) for status, found in answers]
 
 
 def test_each_gets_the_answer_that_it_would_get_alone(service: Service) -> None:
@@ -119,13 +122,19 @@ def test_a_store_that_fails_for_one_query_fails_for_no_other(
     assert statuses == [200, 400, 503, 400, 200, 200]
 
 
-def post(client: socket.socket, request: bytes) -> None:
-    client.sendall(b"POST /v1/query HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(request))
-    client.sendall(request)
+def client_of(port: int, stack: ExitStack) -> socket.socket:
+    return stack.enter_context(connect(port))
 
 
-def answer(client: socket.socket) -> bytes:
-    return b"".join(iter(lambda: client.recv(65_536), b""))
+def answer(client: socket.socket) -> tuple[int, bytes]:
+    """Return the status and the body of an answer that is all there is."""
+    received = rest(client)
+    return status_of(received), received.partition(b"\r\n\r\n")[2]
+
+
+def ask(client: socket.socket, body: bytes) -> None:
+    client.sendall(post(body))
+    client.shutdown(socket.SHUT_WR)
 
 
 def test_clients_get_their_own_answers_though_one_of_them_fails() -> None:
@@ -133,60 +142,51 @@ def test_clients_get_their_own_answers_though_one_of_them_fails() -> None:
     began, told = threading.Event(), threading.Event()
     asked: list[int] = []
 
-    def respond(bodies: Sequence[bytes]) -> list[bytes]:
+    def respond(bodies: Sequence[bytes]) -> list[Said]:
         asked.append(len(bodies))
         began.set()
         assert told.wait(DEADLINE)
         if b"6" in bodies:
             raise ValueError("refused")
-        return [b"HTTP/1.1 200 OK\r\n\r\n" + body for body in bodies]
+        return [(HTTPStatus.OK, body) for body in bodies]
 
-    posts = Posts(b"/v1/query", respond, 100)
     with ExitStack() as stack:
         stack.callback(told.set)
-        port = stack.enter_context(
-            serving("127.0.0.1", 0, lambda _head: b"HTTP/1.1 200 OK\r\n\r\n", PATIENT, posts)
-        )
-        clients = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE))
-            for _ in range(10)
-        ]
-        post(clients[0], b"0")
+        port = stack.enter_context(answering(ServeSection(port=0), respond, 100, PATIENT))
+        clients = [client_of(port, stack) for _ in range(10)]
+        ask(clients[0], b"0")
         assert began.wait(DEADLINE)
         for number, client in enumerate(clients[1:], 1):
-            post(client, b"%d" % number)
-        # One thread serves all connections, so whoever is answered now comes after them.
-        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as probe:
-            probe.sendall(b"GET / HTTP/1.1\r\n\r\n")
-            assert answer(probe)
+            ask(client, b"%d" % number)
+        # One thread serves all connections, so whoever is refused now comes after them.
+        probe = client_of(port, stack)
+        probe.sendall(post(b"x" * 101))
+        probe.shutdown(socket.SHUT_WR)
+        assert answer(probe)[0] == 413
         told.set()
         answers = [answer(client) for client in clients]
-    right = [b"HTTP/1.1 200 OK\r\n\r\n%d" % number for number in range(10)]
+    right = [(200, b"%d" % number) for number in range(10)]
     assert [one for one in answers if one in right] == right[:6] + right[7:]
-    assert answers[6].startswith(b"HTTP/1.1 500 ")
+    assert answers[6][0] == 500
     assert max(asked) > 1
 
 
 def test_a_long_document_holds_up_no_short_one() -> None:
     began, told = threading.Event(), threading.Event()
 
-    def respond(bodies: Sequence[bytes]) -> list[bytes]:
+    def respond(bodies: Sequence[bytes]) -> list[Said]:
         if len(bodies[0]) > 1_000:
             began.set()
             assert told.wait(DEADLINE)
-        return [body[:2] for body in bodies]
+        return [(HTTPStatus.OK, body[:2]) for body in bodies]
 
-    posts = Posts(b"/v1/query", respond, 1 << 20)
     with ExitStack() as stack:
         stack.callback(told.set)
-        port = stack.enter_context(serving("127.0.0.1", 0, lambda _head: b"", PATIENT, posts))
-        long, short = (
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE))
-            for _ in range(2)
-        )
-        post(long, b"x" * (1 << 17))
+        port = stack.enter_context(answering(ServeSection(port=0), respond, 1 << 20, PATIENT))
+        long, short = (client_of(port, stack) for _ in range(2))
+        ask(long, b"x" * (1 << 17))
         assert began.wait(DEADLINE)
-        post(short, b"yz")
-        assert answer(short) == b"yz"
+        ask(short, b"yz")
+        assert answer(short) == (200, b"yz")
         told.set()
-        assert answer(long) == b"xx"
+        assert answer(long) == (200, b"xx")

@@ -1,37 +1,66 @@
-"""Requests and answers: ``/metrics``, ``/healthz`` and ``/readyz``."""
+"""What a worker answers to probes and scrapes: ``/metrics``, ``/healthz`` and ``/readyz``."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
 
-from worker.http.health import Health
-from worker.http.requests import REQUEST
 from worker.metrics import Metrics
 from worker.metrics.exposition import CONTENT_TYPE, exposition
 
-__all__ = ["Pages", "answer", "failure"]
+__all__ = ["Health", "Pages", "answer"]
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
+_REQUEST = re.compile(rb"([A-Z]{1,16}) (/[!-~]*) HTTP/1\.[01]\r?\n")
+"""A first line: the method and the target."""
 _READS = frozenset({b"GET", b"HEAD"})
 
 
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The state of a worker; the lists name stages.
+
+    Attributes:
+        failed: the stage that failed first. The log says why.
+        stopping: whether the worker is on its way out.
+        unanswered: whether no broker has answered for as long as a session lasts.
+        waiting: stages that wait for their seat: they have not joined yet, or have lost it.
+        restoring: stages with a shard that doesn't answer yet.
+        catching_up: stages that still process the backlog of their last assignment.
+        stalled: stages that don't poll.
+    """
+
+    failed: str | None = None
+    stopping: bool = False
+    unanswered: bool = False
+    waiting: list[str] = field(default_factory=list)
+    restoring: list[str] = field(default_factory=list)
+    catching_up: list[str] = field(default_factory=list)
+    stalled: list[str] = field(default_factory=list)
+
+    @property
+    def alive(self) -> bool:
+        """Return whether the worker needs no restart; an outage of Kafka is no reason for one."""
+        return self.failed is None and not self.stalled
+
+    @property
+    def ready(self) -> bool:
+        """Return whether Kafka answers, and every stage has its seat, its shards and no backlog."""
+        behind = self.waiting or self.restoring or self.catching_up
+        return self.alive and not (self.stopping or self.unanswered or behind)
+
+
 def answer(
-    status: HTTPStatus,
-    kind: str = _TEXT,
-    body: bytes = b"",
-    *,
-    bare: bool = False,
-    allow: str = "GET, HEAD",
+    status: HTTPStatus, kind: str = _TEXT, body: bytes = b"", *, bare: bool = False
 ) -> bytes:
     """Return a whole answer; with ``bare``, without the body that its headers describe.
 
-    An empty body becomes the status's own phrase. ``allow`` are the methods that a refusal of
-    another names. The connection ends with the answer.
+    An empty body becomes the status's own phrase. The connection ends with the answer.
     """
     body = body or f"{status.phrase}\n".encode()
     lines = [
@@ -43,14 +72,9 @@ def answer(
         "Connection: close",
     ]
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        lines.append(f"Allow: {allow}")
+        lines.append("Allow: GET, HEAD")
     head = "\r\n".join([*lines, "", ""]).encode()
     return head if bare else head + body
-
-
-def failure(status: HTTPStatus, reason: str, *, allow: str = "GET, HEAD") -> bytes:
-    """Return a whole answer that says in JSON why a request failed."""
-    return answer(status, _JSON, json.dumps({"error": reason}).encode() + b"\n", allow=allow)
 
 
 class Pages:
@@ -63,7 +87,7 @@ class Pages:
 
     def answer(self, head: bytes) -> bytes:
         """Return the answer to a request; ``head`` is its first line and its headers."""
-        request = REQUEST.match(head)
+        request = _REQUEST.match(head)
         if request is None:
             return answer(HTTPStatus.BAD_REQUEST)
         method, target = request.groups()

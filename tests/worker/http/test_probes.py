@@ -1,4 +1,4 @@
-"""What a worker answers to a request."""
+"""What a worker answers to probes and scrapes, and when it is alive and ready."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from worker.http.health import Health
-from worker.http.pages import Pages
+from worker.http.probes import Health, Pages
 from worker.metrics import Metrics, table
 
 
@@ -78,3 +77,19 @@ def test_no_answer_names_the_software() -> None:
         _, headers, body = ask(pages, request)
         assert "Server" not in headers
         assert "python" not in body.lower()
+
+
+@pytest.mark.parametrize(
+    ("health", "alive", "ready"),
+    [
+        (Health(), True, True),
+        (Health(waiting=["route"]), True, False),
+        (Health(catching_up=["route"]), True, False),
+        (Health(stopping=True), True, False),
+        (Health(unanswered=True), True, False),
+        (Health(stalled=["route"]), False, False),
+        (Health(failed="route"), False, False),
+    ],
+)
+def test_alive_and_ready(health: Health, alive: object, ready: object) -> None:
+    assert (health.alive, health.ready) == (alive, ready)

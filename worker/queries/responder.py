@@ -6,21 +6,24 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-__all__ = ["Respond", "Responder"]
+__all__ = ["Respond", "Responder", "Said"]
 
-Respond = Callable[[Sequence[bytes]], Sequence[bytes]]
-"""Returns the whole answers to some bodies, in their order. If it raises, it gets each of them
-alone, and what it raises then is the failure of that one."""
+Said = tuple[HTTPStatus, bytes]
+"""A status, and a body in JSON."""
+Respond = Callable[[Sequence[bytes]], Sequence[Said]]
+"""Returns the answers to some bodies, in their order. If it raises, it gets each of them alone, and
+what it raises then is the failure of that one."""
 
 
 class _Posted(NamedTuple):
     """A body, and who waits for its answer."""
 
     body: bytes
-    answer: asyncio.Future[bytes]
+    answer: asyncio.Future[Said]
 
 
 class Responder:
@@ -38,13 +41,13 @@ class Responder:
         self._thread = threading.Thread(target=self._run, name="query", daemon=True)
         self._thread.start()
 
-    async def answer(self, body: bytes) -> bytes:
+    async def answer(self, body: bytes) -> Said:
         """Return the answer to a body; if this is cancelled before its turn, none is made.
 
         Raises:
             Exception: what its answer failed with.
         """
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
         self._waiting.put(_Posted(body, future))
         return await future
 
@@ -66,7 +69,7 @@ class Responder:
                 self._answer(wanted)
 
     def _answer(self, posted: Sequence[_Posted]) -> None:
-        answers: Sequence[bytes | Exception]
+        answers: Sequence[Said | Exception]
         try:
             answers = self._respond([one.body for one in posted])
         except Exception as error:  # noqa: BLE001 -- it is raised to whoever asked
@@ -80,7 +83,7 @@ class Responder:
             posted[0].answer.get_loop().call_soon_threadsafe(_tell, pairs)
 
 
-def _tell(pairs: Sequence[tuple[_Posted, bytes | Exception]]) -> None:
+def _tell(pairs: Sequence[tuple[_Posted, Said | Exception]]) -> None:
     """Give those who wait their answers."""
     for (_, future), answer in pairs:
         if future.done():  # It was cancelled.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
+from http import HTTPStatus
 
 import pytest
 
-from worker.http.responder import Responder
+from worker.queries.responder import Responder, Said
 
 DEADLINE = 20.0
 TOGETHER = 4
@@ -34,13 +35,17 @@ class Answers:
         self.busy = threading.Event()
         self.told = threading.Event()
 
-    def __call__(self, bodies: Sequence[bytes]) -> list[bytes]:
-        self.asked.append(list(bodies))
+    def __call__(self, posted: Sequence[bytes]) -> list[Said]:
+        self.asked.append(list(posted))
         self.busy.set()
         assert self.told.wait(DEADLINE)
-        if b"bad" in bodies:
+        if b"bad" in posted:
             raise ValueError("refused")
-        return [body.upper() for body in bodies]
+        return [(HTTPStatus.OK, body.upper()) for body in posted]
+
+
+def bodies(answers: Iterable[Said]) -> list[bytes]:
+    return [body for _, body in answers]
 
 
 @contextmanager
@@ -55,13 +60,13 @@ def responding(answers: Answers) -> Iterator[Responder]:
 
 @asynccontextmanager
 async def waiting(
-    answers: Answers, responder: Responder, bodies: Sequence[bytes]
-) -> AsyncIterator[list[asyncio.Task[bytes]]]:
+    answers: Answers, responder: Responder, posted: Sequence[bytes]
+) -> AsyncIterator[list[asyncio.Task[Said]]]:
     """Yield what waits for answers to bodies, of which the thread has only begun the first."""
-    tasks = [asyncio.create_task(responder.answer(bodies[0]))]
+    tasks = [asyncio.create_task(responder.answer(posted[0]))]
     await asyncio.sleep(0)  # It asks.
     assert await asyncio.to_thread(answers.busy.wait, DEADLINE)
-    tasks += [asyncio.create_task(responder.answer(body)) for body in bodies[1:]]
+    tasks += [asyncio.create_task(responder.answer(body)) for body in posted[1:]]
     await asyncio.sleep(0)
     async with asyncio.timeout(DEADLINE):
         yield tasks
@@ -73,7 +78,7 @@ async def test_what_comes_meanwhile_is_answered_together_but_never_too_much() ->
     with responding(answers) as responder:
         async with waiting(answers, responder, [b"a", b"b", b"c", b"d", b"e", b"f"]) as tasks:
             answers.told.set()
-            assert await asyncio.gather(*tasks) == [b"A", b"B", b"C", b"D", b"E", b"F"]
+            assert bodies(await asyncio.gather(*tasks)) == [b"A", b"B", b"C", b"D", b"E", b"F"]
     assert answers.asked == [[b"a"], [b"b", b"c", b"d", b"e"], [b"f"]]
 
 
@@ -84,8 +89,9 @@ async def test_one_that_fails_fails_alone() -> None:
         async with waiting(answers, responder, [b"a", b"b", b"bad", b"c"]) as tasks:
             answers.told.set()
             said = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [one for one in said if isinstance(one, bytes)] == [b"A", b"B", b"C"]
-    assert isinstance(said[2], ValueError)
+    failed = said.pop(2)
+    assert isinstance(failed, ValueError)
+    assert bodies(one for one in said if isinstance(one, tuple)) == [b"A", b"B", b"C"]
     assert answers.asked[1:] == [[b"b", b"bad", b"c"], [b"b"], [b"bad"], [b"c"]]
 
 
@@ -98,7 +104,7 @@ async def test_one_that_is_given_up_is_not_answered() -> None:
                 given_up.cancel()
             await asyncio.wait(tasks[:2])
             answers.told.set()
-            assert await tasks[2] == b"C"
+            assert (await tasks[2])[1] == b"C"
         assert all(given_up.cancelled() for given_up in tasks[:2])
     assert answers.asked == [[b"a"], [b"c"]]
 
@@ -111,7 +117,7 @@ async def test_what_waits_at_the_end_is_answered() -> None:
         ending = threading.Thread(target=responder.end)
         ending.start()
         answers.told.set()
-        assert await asyncio.gather(*tasks) == [b"A", b"B"]
+        assert bodies(await asyncio.gather(*tasks)) == [b"A", b"B"]
     ending.join(DEADLINE)
     assert not ending.is_alive()
 

@@ -1,0 +1,331 @@
+"""The listener for queries: whom it refuses, and how; it drops nobody whom it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from http import HTTPStatus
+
+import pytest
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from tests.worker.http.attacked import BODY, DEADLINE, connect, post, rest, status_of, whole
+from worker.http.server import listening
+from worker.queries.responder import Respond, Said
+from worker.queries.server import Limits, answering, serving
+from worker.settings.sections import ServeSection
+
+MOST_BYTES = 1 << 20
+JSON = "Content-Type: application/json\r\n"
+
+
+def echo(bodies: Sequence[bytes]) -> list[Said]:
+    return [(HTTPStatus.OK, body) for body in bodies]
+
+
+def answers(
+    respond: Respond = echo, limits: Limits | None = None, *hosts: str
+) -> AbstractContextManager[int]:
+    at = ServeSection(port=0, hosts=hosts)
+    return answering(at, respond, MOST_BYTES, limits or Limits(seconds=300))
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with answers(echo, None, "dedup.example.org", "[2001:db8::1]") as found:
+        yield found
+
+
+def said(client: socket.socket) -> tuple[int, str]:
+    """Return the status and the reason, which is JSON on one line."""
+    client.shutdown(socket.SHUT_WR)
+    received = rest(client)
+    body = received.partition(b"\r\n\r\n")[2]
+    if body == BODY:
+        return status_of(received), ""
+    assert body.endswith(b"}\n")
+    return status_of(received), json.loads(body)["error"]
+
+
+def ask(port: int, head: str, body: bytes) -> tuple[int, str]:
+    with connect(port) as client:
+        client.sendall(head.encode() + b"\r\n" + body)
+        return said(client)
+
+
+def query(port: int, headers: str) -> tuple[int, str]:
+    head = f"POST /v1/query HTTP/1.1\r\nContent-Length: {len(BODY)}\r\n{headers}"
+    return ask(port, head, BODY)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LOCALHOST:1",
+        "127.0.0.1:9465",
+        "[::1]:9465",
+        "dedup.example.org",
+        "[2001:db8::1]",
+    ],
+)
+def test_its_own_names_may_be_called(port: int, host: str) -> None:
+    assert query(port, f"Host: {host}\r\n{JSON}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:9465",
+        "localhost@evil.example",
+        "evil.example/localhost",
+        "localhost, evil.example",
+        "localhost\r\nHost: evil.example",
+        "10.0.0.1",
+        "",
+    ],
+)
+def test_another_host_is_refused(port: int, host: str) -> None:
+    status, reason = query(port, f"Host: {host}\r\n{JSON}")
+    assert status == 421
+    assert "serve.hosts" in reason
+
+
+def test_a_request_without_a_host_is_refused(port: int) -> None:
+    assert query(port, JSON)[0] == 421
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:9465", 200),
+        ("https://dedup.example.org", 200),
+        ("http://evil.example", 403),
+        ("http://evil.example:9465", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://localhost\r\nOrigin: http://evil.example", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_pages_of_others_may_not_ask(port: int, origin: str, status: int) -> None:
+    assert query(port, f"Host: localhost\r\nOrigin: {origin}\r\n{JSON}")[0] == status
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 200),
+        ("Application/JSON; charset=utf-8", 200),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("text/plain; application/json", 415),
+        ("application/jsonp", 415),
+    ],
+)
+def test_a_body_must_be_declared_as_json(port: int, kind: str, status: int) -> None:
+    assert query(port, f"Host: localhost\r\nContent-Type: {kind}\r\n")[0] == status
+
+
+@pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT", "DELETE", "HEAD"])
+def test_queries_are_posted(port: int, method: str) -> None:
+    with connect(port) as client:
+        client.sendall(f"{method} /v1/query HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        client.shutdown(socket.SHUT_WR)
+        received = rest(client)
+    assert status_of(received) == 405
+    assert b"allow: POST\r\n" in received
+    assert b"access-control" not in received.lower()
+
+
+def test_a_body_needs_a_length(port: int) -> None:
+    head = f"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n{JSON}Transfer-Encoding: chunked\r\n"
+    assert ask(port, head, b"2\r\n{}\r\n0\r\n\r\n") == (
+        411,
+        "the header Content-Length is missing",
+    )
+
+
+def test_a_long_body_is_refused_before_it_is_read(port: int) -> None:
+    with connect(port) as client:
+        client.sendall(post(b"", length=MOST_BYTES + 1))
+        received = whole(client)
+    assert status_of(received) == 413
+    assert f"may have {MOST_BYTES}".encode() in received
+
+
+def test_a_client_that_sends_all_of_a_long_body_reads_the_refusal(port: int) -> None:
+    with connect(port) as client:
+        client.sendall(post(b"x" * (16 << 20)))
+        assert said(client)[0] == 413
+
+
+def test_a_client_that_waits_for_leave_gets_it(port: int) -> None:
+    head, _, _ = post(BODY).partition(b"\r\n\r\n")
+    with connect(port) as client:
+        client.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert client.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(BODY)
+        assert whole(client).startswith(b"HTTP/1.1 200 ")
+
+
+OFFER = b"\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: A\r\n\r\n"
+
+
+def test_an_offer_of_another_protocol_is_ignored(port: int) -> None:
+    head, _, _ = post(BODY).partition(b"\r\n\r\n")
+    with connect(port) as client:
+        client.sendall(head + OFFER + BODY)
+        assert said(client) == (200, "")
+
+
+def test_an_offer_in_two_parts_keeps_no_connection(port: int) -> None:
+    head, _, _ = post(BODY).partition(b"\r\n\r\n")
+    part, _, left = OFFER.partition(b"grade: h2c")
+    with connect(port) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.sendall(head + part)
+        with connect(port) as other:  # One thread serves both, so the first part is there.
+            other.sendall(post(BODY))
+            assert whole(other).endswith(BODY)
+        client.sendall(b"grade: h2c" + left + BODY)
+        assert said(client) == (400, f"the body has 0 bytes, and not {len(BODY)}")
+
+
+def test_a_connection_carries_many_requests(port: int) -> None:
+    with connect(port) as client:
+        for number in range(3):
+            client.sendall(post(b"%d" % number))
+            assert whole(client).endswith(b"\r\n\r\n%d" % number)
+        client.sendall(b"".join(post(b"n%d" % number) for number in range(50)))
+        client.shutdown(socket.SHUT_WR)
+        received = rest(client)
+    assert [b"n%d" % number in received for number in range(50)] == [True] * 50
+
+
+@pytest.mark.parametrize(
+    "sent", [b"x\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\0\0\r\n\r\n", post(BODY) + b"x\r\n\r\n"]
+)
+def test_what_is_no_request_is_refused(port: int, sent: bytes) -> None:
+    with connect(port) as client:
+        client.sendall(sent)
+        assert said(client) == (400, "not a request of HTTP/1.1")
+
+
+class Held:
+    """Answers once it is told to."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+        self.asked = threading.Semaphore(0)
+
+    def __call__(self, bodies: Sequence[bytes]) -> list[Said]:
+        self.asked.release()
+        assert self.told.wait(DEADLINE)
+        return echo(bodies)
+
+
+def test_while_all_are_being_answered_the_newest_is_told_to_come_back() -> None:
+    held = Held()
+    limits = Limits(seconds=300, connections=1, patience_seconds=0, refused=4)
+    with ExitStack() as stack:
+        port = stack.enter_context(answers(held, limits))
+        stack.callback(held.told.set)
+        client = stack.enter_context(connect(port))
+        client.sendall(post(BODY))
+        assert held.asked.acquire(timeout=DEADLINE)
+        for _ in range(20):
+            with connect(port) as newest:
+                newest.sendall(post(BODY))
+                newest.shutdown(socket.SHUT_WR)
+                received = rest(newest)
+            assert status_of(received) == 503
+            assert b"\r\nRetry-After: 1\r\n" in received
+        held.told.set()
+        assert whole(client).endswith(BODY)
+
+
+def test_what_is_posted_takes_a_bounded_memory_and_the_slowest_gives_up() -> None:
+    limits = Limits(seconds=300, connections=500)
+    part = MOST_BYTES // 2
+    with ExitStack() as stack:
+        port = stack.enter_context(answers(echo, limits))
+        slow = [stack.enter_context(connect(port)) for _ in range(140)]
+        for client in slow:
+            client.sendall(post(b"x" * part, length=MOST_BYTES))
+        # 64 MiB have room for 128 halves.
+        for client in slow[:5]:
+            status, reason = told(client)
+            assert (status, reason) == (503, "too many bytes are being posted; try again")
+        with connect(port) as quick:
+            quick.sendall(post(b"y" * MOST_BYTES))
+            quick.shutdown(socket.SHUT_WR)
+            assert status_of(rest(quick)) == 200
+        slow[-1].sendall(b"x" * (MOST_BYTES - part))
+        slow[-1].shutdown(socket.SHUT_WR)
+        assert status_of(rest(slow[-1])) == 200
+
+
+def told(client: socket.socket) -> tuple[int, str]:
+    received = whole(client)
+    return status_of(received), json.loads(received.partition(b"\r\n\r\n")[2])["error"]
+
+
+def test_a_query_that_takes_too_long_is_given_up() -> None:
+    held = Held()
+    with ExitStack() as stack:
+        port = stack.enter_context(answers(held, Limits(seconds=1.0)))
+        stack.callback(held.told.set)
+        with connect(port) as client:
+            client.sendall(post(BODY))
+            assert told(client) == (503, "there was no answer within 0.5 s")
+
+
+async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+    """Send for as long as somebody listens."""
+    await StreamingResponse(forever())(scope, receive, send)
+
+
+async def forever() -> AsyncIterator[bytes]:
+    while True:
+        yield b"x" * 4_096
+        await asyncio.sleep(0)
+
+
+def endless(limits: Limits, stack: ExitStack) -> int:
+    listener = listening("127.0.0.1", 0, "", "")
+    port: int = listener.getsockname()[1]
+    stack.enter_context(serving(listener, stream, limits))
+    return port
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_it_ends_though_clients_hang_in_all_ways(*, reads: bool) -> None:
+    with ExitStack() as stack:
+        port = endless(Limits(seconds=1.0), stack)
+        clients = [stack.enter_context(connect(port)) for _ in range(6)]
+        for client, sent in zip(
+            clients, [b"", b"GET /", post(b"{", length=9), post(BODY), post(BODY)], strict=False
+        ):
+            client.sendall(sent)
+        if reads:
+            assert clients[3].recv(1)
+        stack.pop_all().close()
+
+
+def test_what_is_sent_to_a_client_that_goes_on_reading_has_no_deadline() -> None:
+    with ExitStack() as stack:
+        port = endless(Limits(seconds=0.2), stack)
+        client = stack.enter_context(connect(port))
+        client.sendall(post(BODY))
+        for _ in range(500):
+            assert client.recv(1 << 20)
+        stack.pop_all().close()

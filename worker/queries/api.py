@@ -1,0 +1,232 @@
+"""What clients may ask over HTTP: ``POST /v1/query``.
+
+A web page that an operator looks at can make the browser send requests to a server on the same
+machine or network, by a name of its own that it lets point there (DNS rebinding). So `Host` and
+`Origin` must be of the server. A body must be declared as JSON, which a browser sends to another
+origin only if that allows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from worker.files.closing import Closing
+from worker.queries.answers import error
+from worker.queries.pages import PATH
+from worker.queries.questions import BadRequest
+from worker.queries.responder import Respond, Responder
+
+__all__ = ["QueryApi"]
+
+_JSON = "application/json"
+_UNSTORED: Mapping[str, str] = {"Cache-Control": "no-store"}
+_TOGETHER = 16
+_LONG_BYTES = 64 << 10
+"""Longer bodies are answered one by one, by a thread of their own: shorter ones don't wait for
+them."""
+_BODIES_BYTES = 64 << 20
+"""The size of all bodies at most that are being received, or wait for their answer."""
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::\d{1,5})?")
+"""A host and maybe a port; IPv6 has brackets."""
+
+
+class QueryApi(Closing):
+    """Answers requests with what threads of its own are told by ``respond``."""
+
+    def __init__(
+        self, respond: Respond, most_bytes: int, hosts: Collection[str], seconds: float
+    ) -> None:
+        """Begin.
+
+        ``most_bytes`` is the size of a body at most. ``hosts`` are the names by which the server
+        may be called beside those of loopback. ``seconds`` is how long an answer may take.
+        """
+        self._most_bytes = most_bytes
+        self._seconds = seconds
+        self._bodies = _Bodies(_BODIES_BYTES)
+        self._short, self._long = (Responder(respond, most) for most in (_TOGETHER, 1))
+        self.app = Starlette(
+            routes=[Route(PATH, self._query, methods=["POST"])],
+            middleware=[Middleware(_OwnHosts, hosts=_LOOPBACK | {host.lower() for host in hosts})],
+            exception_handlers={HTTPException: _refused, Exception: _failed},
+        )
+
+    async def _query(self, request: Request) -> Response:
+        try:
+            async with self._bodies.received(request, self._length(request)) as body:
+                responder = self._long if len(body) > _LONG_BYTES else self._short
+                async with asyncio.timeout(self._seconds):
+                    status, said = await responder.answer(body)
+        except TimeoutError:
+            reason = f"there was no answer within {self._seconds:g} s"
+            status, said = HTTPStatus.SERVICE_UNAVAILABLE, error(reason)
+        except BadRequest as why:
+            status, said = HTTPStatus.BAD_REQUEST, error(str(why))
+        except ClientDisconnect:
+            return Response()  # Nobody is there to get it.
+        return Response(said, status, _UNSTORED, _JSON)
+
+    def _length(self, request: Request) -> int:
+        """Return the length of a body that may be posted.
+
+        Raises:
+            HTTPException: it may not.
+        """
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != _JSON:
+            raise HTTPException(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the header Content-Type must be {_JSON}"
+            )
+        length = request.headers.get("content-length")
+        if length is None:
+            raise HTTPException(HTTPStatus.LENGTH_REQUIRED, "the header Content-Length is missing")
+        if int(length) > self._most_bytes:
+            raise HTTPException(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the body has {length} bytes, and may have {self._most_bytes}",
+            )
+        return int(length)
+
+    def close(self) -> None:
+        """Answer what waits, and end the threads. Call it when nobody asks any more."""
+        self._short.end()
+        self._long.end()
+
+
+class _Bodies:
+    """The bodies that are being received, or wait for their answer, within a bounded memory.
+
+    If there is no room for more, the client that has taken longest to send its own must give up.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._left = most_bytes
+        self._coming: dict[asyncio.Timeout, None] = {}
+
+    @asynccontextmanager
+    async def received(self, request: Request, length: int) -> AsyncIterator[bytes]:
+        """Yield the body.
+
+        Raises:
+            ClientDisconnect: the client has gone.
+            HTTPException: there is no room.
+            BadRequest: it has another length.
+        """
+        held = 0
+        parts = []
+        try:
+            async with asyncio.timeout(None) as patience:
+                self._coming[patience] = None
+                try:
+                    async for part in request.stream():
+                        parts.append(part)
+                        held += len(part)
+                        self._left -= len(part)
+                        self._make_room()
+                finally:
+                    del self._coming[patience]
+            if held != length:
+                raise BadRequest(f"the body has {held} bytes, and not {length}")
+            body = b"".join(parts)
+            parts.clear()
+        except TimeoutError:
+            reason = "too many bytes are being posted; try again"
+            raise HTTPException(
+                HTTPStatus.SERVICE_UNAVAILABLE, reason, {"Retry-After": "1"}
+            ) from None
+        else:
+            yield body
+        finally:
+            self._left += held
+            self._make_room()
+
+    def _make_room(self) -> None:
+        if self._left < 0 and self._coming:
+            longest = next(iter(self._coming))
+            if not longest.expired():
+                longest.reschedule(0)
+
+
+class _OwnHosts:
+    """Refuses requests that were meant for another host, or that another's page has sent."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        headers = Headers(scope=scope)
+        # Whoever names the address of the connection has no name that could point elsewhere.
+        own = (scope["server"] or ("",))[0].removeprefix("::ffff:")
+        called, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(called) != 1 or not self._allows(called[0], own):
+            reason = (
+                f"the host {', '.join(called)!r} is not this server; serve.hosts has the names"
+                " that it may be called by"
+            )
+            await _Refusal(HTTPStatus.MISDIRECTED_REQUEST, reason)(scope, receive, send)
+        elif not all(self._allows(one.partition("://")[2], own) for one in origins):
+            reason = f"pages of {', '.join(origins)!r} may not ask this server (serve.hosts)"
+            await _Refusal(HTTPStatus.FORBIDDEN, reason)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _allows(self, authority: str, own: str) -> bool:
+        found = _AUTHORITY.fullmatch(authority.lower())
+        host = found and (found[1] or found[2])
+        return host is not None and (host in self._hosts or host == own)
+
+
+class _Refusal(Response):
+    """An answer before the body was read, which is read and thrown away then.
+
+    A close with unread input would reset the connection, and lose the answer.
+    """
+
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] = _UNSTORED) -> None:
+        super().__init__(error(reason), status, headers, _JSON)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        del scope
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
+        )
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.body"})
+
+
+async def _refused(request: Request, why: Exception) -> Response:
+    assert isinstance(why, HTTPException)  # noqa: S101 -- it is the handler of these
+    reason = why.detail
+    if request.url.path == PATH and why.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        reason = "queries are posted"
+    return _Refusal(why.status_code, reason, {**_UNSTORED, **(why.headers or {})})
+
+
+async def _failed(request: Request, why: Exception) -> Response:
+    """Tell the client; uvicorn logs the error."""
+    del request, why
+    said = error("it failed; the log says why")
+    return Response(said, HTTPStatus.INTERNAL_SERVER_ERROR, _UNSTORED, _JSON)
