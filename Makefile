@@ -64,7 +64,7 @@ test-all: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults
 	@echo "running what make test leaves out: much more, and much longer"
 	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m "(exhaustive or broad) and not rights" $(ARGS)
 
-test-rights: $(VENV)/.dev ## See that no command works without any one of the rights in docs/acls.md (five minutes)
+test-rights: $(VENV)/.dev ## See that no command works without any one of the rights in docs/reference/acls.md (five minutes)
 	@$(BIN)/python -m pytest -m rights $(ARGS)
 
 test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")

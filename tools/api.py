@@ -1,6 +1,6 @@
-"""Write `docs/api.md`, the reference of `lsh`, from its docstrings.
+"""Write `docs/reference/api.md`, the reference of `lsh`, from its docstrings.
 
-python -m tools.api > docs/api.md
+python -m tools.api > docs/reference/api.md
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["reference"]
 HEAD = """\
 # Reference of `lsh`
 
-Everything here is imported from `lsh`. [The library](library.md) shows how it is used. Arrays are
-numpy's; `uint64[n, slots]` has n rows of so many slots.
+Everything here is imported from `lsh`. [The library](../how-to/library.md) shows how it is used.
+Arrays are numpy's; `uint64[n, slots]` has n rows of so many slots.
 
-This page is generated from the docstrings: `python -m tools.api > docs/api.md`.
+This page is generated from the docstrings: `python -m tools.api > docs/reference/api.md`.
 """
 ARGUMENT = re.compile(r"(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*): (?P<what>.*)")
 BETWEEN = re.compile(r"(?<=\.) (?=[a-z]\w*(?:, \w+)*: )")

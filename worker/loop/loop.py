@@ -336,7 +336,7 @@ class Loop:
             topic, number = min(added)
             _log.warning(
                 "%s: %s[%d] is not read yet (%d of %d partitions): partitions were added. See"
-                " docs/runbook.md, 'Partitions were added'",
+                " the runbook, 'Partitions were added'",
                 self.stage.name,
                 topic,
                 number,

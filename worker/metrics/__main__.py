@@ -1,4 +1,4 @@
-"""``python -m worker.metrics > docs/metrics.md`` writes the page of all metrics."""
+"""``python -m worker.metrics > docs/reference/metrics.md`` writes the page of all metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference page of all metrics, ``docs/metrics.md``."""
+"""The reference page of all metrics, ``docs/reference/metrics.md``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TITLES: Final[Mapping[Area, tuple[str, str]]] = {
     ),
     "queries": (
         "Queries",
-        "Only `neardup serve` feeds these; see [querying](querying.md).",
+        "Only `neardup serve` feeds these; see [querying](../how-to/query.md).",
     ),
     "snapshots": (
         "Snapshots",
-        "These need `index.snapshots.url`; see [snapshots](snapshots.md).",
+        "These need `index.snapshots.url`; see [snapshots](../how-to/snapshots.md).",
     ),
     "process": ("Process", "The worker itself."),
 }
@@ -52,7 +52,7 @@ Start with these thresholds, and adjust them to your load.
 _FOOT = """
 Each counter and histogram also has a series that ends in `_created`, the time of its creation.
 
-This page is generated: `python -m worker.metrics > docs/metrics.md`.
+This page is generated: `python -m worker.metrics > docs/reference/metrics.md`.
 """
 
 

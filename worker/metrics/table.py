@@ -19,7 +19,7 @@ class Metric:
         area: the part of the worker that it is about.
         name: the name in queries; the name of a counter ends in ``_total``.
         meaning: the help text: the quantity, its unit, and the values of its labels.
-        remedy: what to look at or do, in Markdown; links are relative to ``docs/``.
+        remedy: what to look at or do, in Markdown; links are relative to ``docs/reference/``.
         buckets: the upper bounds of a histogram's buckets.
         alert: a PromQL expression to page on.
     """
@@ -53,7 +53,7 @@ TABLE: Final = (
         "Documents that could not be read or published, by the code of the reason.",
         "Read the header `neardup-error-reason` of the records on `rejected`, fix the cause, and"
         " run [`neardup redrive`](topics.md#what-was-rejected). For `poison` see [the"
-        " runbook](runbook.md#a-document-that-kills-its-worker).",
+        " runbook](../how-to/runbook.md#a-document-that-kills-its-worker).",
         labels=("reason",),
     ),
     Metric(
@@ -63,7 +63,7 @@ TABLE: Final = (
         "Tombstones that were copied to both outputs: records without a value, and deletes of"
         " change feeds with `documents.deletes` forget.",
         "Nothing to do: they delete documents from compacted outputs, and [from the"
-        " index](operations.md#forgetting-a-document).",
+        " index](../how-to/operate.md#forgetting-a-document).",
     ),
     Metric(
         "verdicts",
@@ -92,8 +92,8 @@ TABLE: Final = (
         "Unread records of the partitions that a stage owns, as of the last fetch.",
         "If it doesn't fall, look at `neardup_watchdog_seconds` first. If that is low, the workers"
         " are too slow for the input: check their CPU and disks, and start more workers"
-        " ([how many help](operations.md#start-scale-stop)). All shards of *index* read the same"
-        " log: take the maximum, never the sum.",
+        " ([how many help](../how-to/operate.md#start-scale-stop)). All shards of *index* read the"
+        " same log: take the maximum, never the sum.",
         labels=("stage", "topic", "partition"),
         alert="max by (stage) (min_over_time(neardup_consumer_lag_records[15m])) > 10000",
     ),
@@ -105,7 +105,7 @@ TABLE: Final = (
         " had committed only a part, and the worker wrote the rest.",
         "Some aborted or unknown transactions are normal while brokers or workers restart; nothing"
         " is lost or duplicated. If they continue, the log says why: most often a broker is down,"
-        " or the [link is slow](runbook.md#a-slow-link-a-quota).",
+        " or the [link is slow](../how-to/runbook.md#a-slow-link-a-quota).",
         labels=("stage", "outcome"),
         alert="sum by (stage, outcome)"
         ' (increase(neardup_transactions_total{outcome!="committed"}[15m])) > 5',
@@ -116,7 +116,7 @@ TABLE: Final = (
         "histogram",
         "Duration of transactions in seconds, by stage.",
         "Durations near `kafka.transaction_timeout_ms` (4 s by default) mean slow brokers or a"
-        " [slow link](runbook.md#a-slow-link-a-quota).",
+        " [slow link](../how-to/runbook.md#a-slow-link-a-quota).",
         labels=("stage",),
         buckets=(0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.5, 5, 10),
     ),
@@ -136,7 +136,7 @@ TABLE: Final = (
         "Input partitions that this worker owns, by stage; 0 once the group has taken them away.",
         "The sum over all workers is N for *fingerprint*, P for *index*, and N (P + 1) for"
         " *route*. If it stays lower, a seat is reserved for a worker that is gone: see"
-        " [Scaling in for good](runbook.md#scaling-in-for-good).",
+        " [Scaling in for good](../how-to/runbook.md#scaling-in-for-good).",
         labels=("stage",),
     ),
     Metric(
@@ -146,7 +146,7 @@ TABLE: Final = (
         "Input partitions that this worker has been assigned and doesn't read, by stage: they were"
         " added to their topics.",
         "What is in them waits. One command has the workers read them ([Partitions were"
-        " added](runbook.md#partitions-were-added)).",
+        " added](../how-to/runbook.md#partitions-were-added)).",
         labels=("stage",),
         alert="min_over_time(neardup_unread_partitions[5m]) > 0",
     ),
@@ -175,7 +175,8 @@ TABLE: Final = (
         "counter",
         "Documents judged by shards, live or replayed after a start; every shard counts each one.",
         "Verdicts wait while a shard replays. If many documents are replayed after each start, use"
-        " [snapshots](snapshots.md) or a [warm standby](snapshots.md#warm-standby).",
+        " [snapshots](../how-to/snapshots.md) or a [warm"
+        " standby](../how-to/snapshots.md#warm-standby).",
         labels=("kind",),
     ),
     Metric(
@@ -220,7 +221,7 @@ TABLE: Final = (
         "Nothing to do: nothing is forgotten. If it grows all the time, many texts share a"
         " template, and each costs more comparisons: `neardup index stats --buckets` shows a"
         " document of each of the largest buckets. See whether their common lines can be [left"
-        " out](offline.md#footers-menus-cookie-banners).",
+        " out](../how-to/offline.md#footers-menus-cookie-banners).",
     ),
     Metric(
         "index",
@@ -229,7 +230,7 @@ TABLE: Final = (
         "Entries evicted, oldest first, because a bucket of the finest level was full.",
         "A later copy of a document whose entries were evicted may be judged unique. If that"
         " matters, run a new application with a larger `index.bucket_capacity`"
-        " ([how](runbook.md#more-shards-p-other-parameters)).",
+        " ([how](../how-to/runbook.md#more-shards-p-other-parameters)).",
     ),
     Metric(
         "index",
@@ -239,7 +240,7 @@ TABLE: Final = (
         " every shard counts each one.",
         "Nothing to do if an archive is fed, or if some dates are wrong. If nearly all documents"
         " count here, now is ahead of them, and nothing expires until they catch up: see [Wrong"
-        " dates](operations.md#wrong-dates).",
+        " dates](../how-to/operate.md#wrong-dates).",
     ),
     Metric(
         "index",
@@ -248,7 +249,7 @@ TABLE: Final = (
         "Documents that were sent again and ignored, if `index.same_id` is `ignore`; every shard"
         " counts each one.",
         "Nothing to do if a producer sends again what it isn't sure of. If there are many, see"
-        " [The same id again](operations.md#the-same-id-again).",
+        " [The same id again](../how-to/operate.md#the-same-id-again).",
     ),
     Metric(
         "index",
@@ -300,7 +301,7 @@ TABLE: Final = (
         "gauge",
         "Eras of a shard that are kept; without index.window there is one.",
         "With `index.window` there are about 9 or 10, or up to 18 if documents are dated ahead of"
-        " [now](operations.md#how-long-the-index-remembers).",
+        " [now](../how-to/operate.md#how-long-the-index-remembers).",
         labels=("shard",),
     ),
     Metric(
@@ -326,7 +327,7 @@ TABLE: Final = (
         "gauge",
         "Memory of a shard in bytes: write buffers, open tables, the newest cells, filters.",
         'If `neardup_memory_bytes{part="cells"}` reaches its share, use more memory, a shorter'
-        " window, or more shards and workers ([memory](operations.md#memory)).",
+        " window, or more shards and workers ([memory](../how-to/operate.md#memory)).",
         labels=("shard",),
     ),
     Metric(
@@ -345,7 +346,7 @@ TABLE: Final = (
         "Frames that a shard must read before it answers; while its store is being opened, the"
         " whole log.",
         "All verdicts wait for this shard. If it doesn't fall, check the brokers and the disk."
-        " If it starts high each time, ship [snapshots](snapshots.md) more often.",
+        " If it starts high each time, ship [snapshots](../how-to/snapshots.md) more often.",
         labels=("shard",),
     ),
     Metric(
@@ -355,7 +356,8 @@ TABLE: Final = (
         "Frames by which a warm standby of a shard is behind its owner, or a shard of `neardup"
         " serve` behind the log.",
         "A takeover has to replay that much. If it stays high, the log says whether the shard can't"
-        " be kept warm or this worker is too slow ([warm standby](snapshots.md#warm-standby)).",
+        " be kept warm or this worker is too slow ([warm"
+        " standby](../how-to/snapshots.md#warm-standby)).",
         labels=("shard",),
     ),
     Metric(
@@ -364,7 +366,7 @@ TABLE: Final = (
         "gauge",
         "The generation of the index that this worker has in use. 0 was never reindexed.",
         "If workers differ for more than some seconds, not all see the plan of a reindex: see the"
-        " log of those with the lower number ([reindexing](reindexing.md)).",
+        " log of those with the lower number ([reindexing](../how-to/reindex.md)).",
     ),
     Metric(
         "index",
@@ -372,7 +374,7 @@ TABLE: Final = (
         "gauge",
         "Frames that a shard of the next generation still has to read before it is up to date.",
         "`neardup reindex` waits until it is small. If it doesn't fall, the worker lacks CPU"
-        " ([reindexing](reindexing.md)).",
+        " ([reindexing](../how-to/reindex.md)).",
         labels=("shard",),
     ),
     Metric(
@@ -381,7 +383,7 @@ TABLE: Final = (
         "gauge",
         "Frames of the log in use of which this worker still has to make new fingerprints.",
         "`neardup reindex --from-documents` waits until it is small. If it doesn't fall, the worker"
-        " lacks CPU ([reindexing](reindexing.md#new-fingerprints)).",
+        " lacks CPU ([reindexing](../how-to/reindex.md#new-fingerprints)).",
     ),
     Metric(
         "index",
@@ -392,7 +394,8 @@ TABLE: Final = (
         " worker).",
         "The new index doesn't know those that were not signed. If `unreadable` or `blank` grow"
         " unexpectedly, see whether the new settings are right, and give the reindex up with"
-        " `neardup reindex --abort` while you can ([reindexing](reindexing.md#new-fingerprints)).",
+        " `neardup reindex --abort` while you can"
+        " ([reindexing](../how-to/reindex.md#new-fingerprints)).",
         labels=("outcome",),
     ),
     Metric(
@@ -411,7 +414,7 @@ TABLE: Final = (
         "histogram",
         "Seconds that answering took, without waiting for the answers before and without the"
         " network. Queries that are answered together count all of it each.",
-        "If it grows, start more servers ([how](querying.md#run-a-server)), or ask for fewer"
+        "If it grows, start more servers ([how](../how-to/query.md#run-a-server)), or ask for fewer"
         " documents at once.",
         buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2.5),
     ),
@@ -468,7 +471,7 @@ TABLE: Final = (
         "Files of snapshots found damaged or missing when read back, by whether the store still"
         " has them: yes (they are shipped again), no (snapshots are lost).",
         "Alert on any: the storage loses or corrupts data. See"
-        " [A damaged index](runbook.md#a-damaged-index).",
+        " [A damaged index](../how-to/runbook.md#a-damaged-index).",
         labels=("in_store",),
     ),
     Metric(
@@ -479,8 +482,8 @@ TABLE: Final = (
         " transaction, progress, restore. At the limit the worker exits.",
         "From a quarter of the limit on, the log says what to check. `poll`: the machine is"
         " overloaded, or a call hangs. `transaction`: the brokers don't answer. `progress`: most"
-        " often [a stuck transaction](runbook.md#a-stuck-transaction). `restore`: the snapshots'"
-        " storage, the disk or the brokers.",
+        " often [a stuck transaction](../how-to/runbook.md#a-stuck-transaction). `restore`: the"
+        " snapshots' storage, the disk or the brokers.",
         labels=("stage", "watch"),
         alert="neardup_watchdog_seconds / on (instance, watch) group_left"
         " neardup_watchdog_limit_seconds > 0.25",
@@ -502,8 +505,8 @@ TABLE: Final = (
         " and answers that wait in route; fetched, what Kafka's consumers have fetched ahead;"
         " produced, what the last transaction of each stage put into its producer's queue.",
         "If `worker` passes its share, look for the part that does, too. Most often these are the"
-        " `cells`, which grow with the index ([memory](operations.md#memory)). A `cache` that is"
-        " full is in order.",
+        " `cells`, which grow with the index ([memory](../how-to/operate.md#memory)). A `cache`"
+        " that is full is in order.",
         labels=("part",),
         alert='avg_over_time(neardup_memory_bytes{part="worker"}[15m])'
         " > on (instance, part) neardup_memory_share_bytes",

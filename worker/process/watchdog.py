@@ -37,7 +37,7 @@ _ADVICE: Final[Mapping[Watch, str]] = {
     ),
     "progress": (
         "has made no progress for {age:.0f} s, although {behind} records are waiting: most often"
-        " an open transaction of another client blocks the log; see docs/runbook.md, 'A stuck"
+        " an open transaction of another client blocks the log; see the runbook, 'A stuck"
         " transaction'"
     ),
     "restore": (

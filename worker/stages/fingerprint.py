@@ -485,6 +485,6 @@ class Fingerprint(StatelessStage):
             return error.low
         msg = (
             f"{error}: the documents between were deleted before they were read, or the topic was"
-            " recreated. See docs/runbook.md, 'Documents that were deleted unread'"
+            " recreated. See the runbook, 'Documents that were deleted unread'"
         )
         raise StageError(msg)
