@@ -16,7 +16,8 @@ from worker.settings import Settings
 def commands() -> list[list[str]]:
     """Return the README's commands for an existing topic, with their arguments."""
     part = (ROOT / "README.md").read_text().partition("## Put it on your existing topic\n")[2]
-    lines = re.findall(r"^neardup (.*?)&?$", part.partition("\n## ")[0], re.MULTILINE)
+    blocks = re.findall(r"```sh\n(.*?)```", part.partition("\n## ")[0], re.DOTALL)
+    lines = re.findall(r"^neardup (.*?)&?$", "".join(blocks), re.MULTILINE)
     return [*map(shlex.split, lines), ["serve"]]
 
 
