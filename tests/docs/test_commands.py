@@ -85,7 +85,7 @@ def test_a_page_that_runs_prints_what_it_shows(page: Path, tmp_path: Path) -> No
     for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "run":
             done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", block],
+                ["bash", "-euc", block],
                 cwd=tmp_path,
                 env=settings,
                 stdout=subprocess.PIPE,
