@@ -40,7 +40,7 @@ def reference() -> str:
     """Return the page, as Markdown."""
     parts = [HEAD.rstrip()]
     for name, command in commands().items():
-        context = command.make_context(f"neardup {name}", [], resilient_parsing=True)
+        context = typer.Context(command, info_name=f"neardup {name}")
         parts += [f"## `neardup {name}`", plain(inspect.cleandoc(command.help or ""))]
         usage = " ".join(command.collect_usage_pieces(context))
         parts.append(f"```text\nneardup {name} {usage}\n```")
