@@ -131,7 +131,7 @@ test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 th
 	@.ci/pythons $(ARGS)
 
 clean: ## Remove the environment and everything generated
-	@rm -rf $(VENV) .venv-3.* build dist core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-3.* build dist docs/reference/commands.md docs/reference/lsh.md core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find lsh worker tests bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
