@@ -41,7 +41,7 @@ AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-core test-slow test-faults test-soak test-pythons lint format bench \
-        bench-index wheel lock compose-check pin-images clean
+        bench-index wheel docs docs-links lock compose-check pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -90,6 +90,13 @@ wheel: $(VENV)/.wheel ## Build wheels for any Linux into dist/: neardup, and lsh
 	@cd lsh && ../$(BIN)/python ../tools/rust.py $(WHEEL) --out ../dist
 	@ls dist/*
 
+docs: $(VENV)/.docs ## Build the pages into build/docs; a warning or a dead link is an error
+	@$(BIN)/sphinx-build -q -W --keep-going -n -j auto -b html -d build/doctrees docs build/docs
+	@echo "build/docs/index.html"
+
+docs-links: $(VENV)/.docs ## Ask for every address outside that the pages name (needs the internet)
+	@$(BIN)/sphinx-build -q -b linkcheck -d build/doctrees docs build/links
+
 bench: $(VENV)/.dev ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -104,6 +111,7 @@ lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--
 	@$(LOCK) --constraint requirements/build.txt --group wheel --output-file requirements/wheel.txt
 	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --constraint requirements/build.txt \
 	    --extra parquet --extra plots --extra serve --group dev --output-file requirements/dev.txt
+	@$(LOCK) --constraint requirements/dev.txt --group docs --output-file requirements/docs.txt
 
 compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)
 	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; \
@@ -117,7 +125,7 @@ test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 th
 	@.ci/pythons $(ARGS)
 
 clean: ## Remove the environment and everything generated
-	@rm -rf $(VENV) .venv-3.* build dist core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-3.* build dist docs/reference/commands.md docs/reference/lsh.md core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find lsh worker tests chaos bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
@@ -149,6 +157,11 @@ $(VENV)/.runtime: pyproject.toml core/Cargo.toml $(VENV)/.locked | $(CORE)
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.locked | $(VENV)/.runtime
 	@echo "installing the locked development tools into $(VENV)"
 	@$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.docs: requirements/docs.txt $(VENV)/.locked | $(VENV)/.runtime
+	@echo "installing the locked Sphinx into $(VENV)"
+	@$(INSTALL) -r requirements/docs.txt
 	@touch $@
 
 $(VENV)/.wheel: requirements/wheel.txt $(VENV)/.locked

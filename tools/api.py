@@ -1,7 +1,4 @@
-"""Write `docs/api.md`, the reference of `lsh`, from its docstrings.
-
-python -m tools.api > docs/api.md
-"""
+"""The reference of `lsh`, from its docstrings; `make docs` puts it in."""
 
 from __future__ import annotations
 
@@ -19,12 +16,10 @@ import lsh
 __all__ = ["reference"]
 
 HEAD = """\
-# Reference of `lsh`
+# The library, name by name
 
-Everything here is imported from `lsh`. [The library](library.md) shows how it is used. Arrays are
-numpy's; `uint64[n, slots]` has n rows of so many slots.
-
-This page is generated from the docstrings: `python -m tools.api > docs/api.md`.
+Everything here is imported from `lsh`. [The library](../how-to/library.md) shows how it is used.
+Arrays are numpy's; `uint64[n, slots]` has n rows of so many slots.
 """
 ARGUMENT = re.compile(r"(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*): (?P<what>.*)")
 BETWEEN = re.compile(r"(?<=\.) (?=[a-z]\w*(?:, \w+)*: )")
@@ -122,7 +117,3 @@ def attribute_docs() -> dict[str, str]:
             if isinstance(target, ast.Name) and isinstance(after, ast.Expr):
                 found[target.id] = ast.literal_eval(after.value)
     return found
-
-
-if __name__ == "__main__":
-    print(reference(), end="")

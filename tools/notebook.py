@@ -1,6 +1,6 @@
 """Execute a notebook's cells of code in order, and write what they put out into it.
 
-    python -m tools.notebook docs/library.ipynb
+    python -m tools.notebook docs/how-to/library.ipynb
 
 As Jupyter does: one namespace, the notebook's folder as the working directory, what is
 printed, and the value of a last expression. Nothing else is supported, nor needed: no Jupyter.

@@ -1,7 +1,7 @@
 """What is known not to hold: run by name, `pytest tests/integration/only_broker.py`.
 
 Its name keeps it out of other runs: it takes minutes to fail, and often does. The cause is
-a defect of Kafka 4.3.1 with partitions that have no leader; see docs/verification.md.
+a defect of Kafka 4.3.1 with partitions that have no leader; see docs/explanation/verification.md.
 """
 
 from __future__ import annotations

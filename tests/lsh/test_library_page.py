@@ -13,7 +13,7 @@ import datasketch
 import lsh
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "library.md"
+PAGE = ROOT / "docs" / "how-to" / "library.md"
 
 
 def test_the_examples_run() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tools.notebook import executed, text_of
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs").rglob("*.ipynb"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""``python -m worker.admin > docs/acls.md`` writes the page of rights."""
+"""``python -m worker.admin > docs/reference/acls.md`` writes the page of rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference page of rights, ``docs/acls.md``."""
+"""The reference page of rights, ``docs/reference/acls.md``."""
 
 from __future__ import annotations
 
@@ -48,12 +48,13 @@ _FOOT = """
 
 Nobody else needs *Write* on `APP.documents`, `APP.unique` or `APP.duplicate`, and nobody at all on
 `APP.shards`. *Write* on `APP.fingerprints` or `APP.matches-*` is the power over verdicts. *Delete*
-on `APP.fingerprints` is the power to stop all workers. [threats.md](threats.md) has the rest.
+on `APP.fingerprints` is the power to stop all workers. [Threats](../explanation/threats.md)
+has the rest.
 
 A test on a broker with SASL, TLS and an authorizer runs each command with these rights. Its
 slow part takes rights away, one by one (`tests/kafka/test_acls.py`).
 
-This page is generated: `python -m worker.admin > docs/acls.md`.
+This page is generated: `python -m worker.admin > docs/reference/acls.md`.
 """
 
 

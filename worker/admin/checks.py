@@ -249,7 +249,7 @@ def _way_on(topology: Topology) -> str:
     return (
         f"begin another application where this one stopped publishing: neardup topics create --app"
         f" OTHER --from app:{topology.app}, with topics.documents={topology.documents}; see"
-        " docs/runbook.md, 'Partitions were added'"
+        " the runbook, 'Partitions were added'"
     )
 
 

@@ -13,7 +13,7 @@ from worker.topology import Topology
 
 __all__ = ["CutLog", "cut_logs"]
 
-_SEE = "see docs/runbook.md, 'A log that lost its end'"
+_SEE = "see the runbook, 'A log that lost its end'"
 
 
 @dataclass(frozen=True, slots=True)

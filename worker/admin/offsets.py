@@ -10,9 +10,9 @@ from worker.topology import STAGES, Topology
 
 __all__ = ["check_offsets", "check_order", "inputs", "lost_answers"]
 
-_EXPIRED = "see docs/runbook.md, 'Expired group offsets'"
-_UNREAD = "see docs/runbook.md, 'Documents that were deleted unread'"
-_ANSWERS_LOST = "see docs/runbook.md, 'Answers that were deleted'"
+_EXPIRED = "see the runbook, 'Expired group offsets'"
+_UNREAD = "see the runbook, 'Documents that were deleted unread'"
+_ANSWERS_LOST = "see the runbook, 'Answers that were deleted'"
 
 _BELOW_START: Mapping[str, str | None] = {
     "fingerprint": "documents were deleted before they were read",

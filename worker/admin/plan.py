@@ -57,7 +57,7 @@ class TopicPlan:
     def partitions_fix(self) -> str:
         """Return what to do about a different number of partitions, if it isn't internal."""
         if self.grows:
-            return "it was recreated: see docs/runbook.md, 'A topic was recreated'"
+            return "it was recreated: see the runbook, 'A topic was recreated'"
         if not self.required:
             return "nothing: the other partitions stay empty"
         return "nothing: records then go to a partition by their key"

@@ -101,7 +101,7 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
             f"{what}, but {used[0]} holds records, or did: where to continue can't be guessed."
             " Begin another application: `neardup topics create --app OTHER --from"
             f" app:{topology.app}` continues after what was published, and --from TIME repeats"
-            " what came since; see docs/runbook.md, 'Expired group offsets'"
+            " what came since; see the runbook, 'Expired group offsets'"
         )
     chosen = {} if force else _agreed(topology, present)
     snapshot = _snapshot(cluster, topology, start)

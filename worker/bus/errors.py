@@ -68,7 +68,7 @@ class TopicRecreated(BusError):
         super().__init__(
             f"{topic} was deleted and recreated: the group has read the topic with id {was}, and"
             f" {topic} now has id {now}. Unread records of the old topic were neither judged nor"
-            " rejected, and nothing of the new topic was read. See docs/runbook.md, 'A topic was"
+            " rejected, and nothing of the new topic was read. See the runbook, 'A topic was"
             " recreated'"
         )
 
@@ -86,7 +86,7 @@ class LogTruncated(BusError):
             f"{partition.topic}[{partition.partition}]: the log has lost its end{where}. It had"
             f" been read up to offset {claim.offset}, in leader epoch {claim.epoch}: records that"
             " were read are gone, and nobody would read the others that get their offsets. See"
-            " docs/runbook.md, 'A log that lost its end'"
+            " the runbook, 'A log that lost its end'"
         )
 
 

@@ -1,6 +1,6 @@
 """``neardup config``: the effective settings, and the reference of all settings.
 
-``python -m worker.cli.config > docs/configuration.md`` writes the reference.
+``python -m worker.cli.config > docs/reference/configuration.md`` writes the reference.
 """
 
 from __future__ import annotations
@@ -238,11 +238,11 @@ Kubernetes, put it into a ConfigMap, which takes 1 MiB as well, and mount that:
     env: [{name: NEARDUP_SIMILARITY__BOILERPLATE, value: /etc/neardup/lines/lines.txt}]
 
 A worker reads the list when it starts. If the lines have changed by then, it is refused, and the
-others go on with theirs. [How a list is made](offline.md#footers-menus-cookie-banners).
+others go on with theirs. [How a list is made](../how-to/offline.md#footers-menus-cookie-banners).
 """
 
 _FOOT = """
-This page is generated: `python -m worker.cli.config > docs/configuration.md`.
+This page is generated: `python -m worker.cli.config > docs/reference/configuration.md`.
 """
 
 

@@ -115,7 +115,7 @@ class StoreMemory:
             _log.warning(
                 "the index needs %d MiB of memory for its newest cells and filters, and"
                 " worker.memory leaves %d for them: the worker takes more than worker.memory. Raise"
-                " it, or see 'Memory' in docs/operations.md",
+                " it, or see 'Memory' in docs/how-to/operate.md",
                 self.held >> 20,
                 self.most_held >> 20,
             )

@@ -235,7 +235,7 @@ class Loop:
         self._adopt(self._assigned)
         if self._next.get(error.partition, error.low) < error.low:
             msg = (
-                f"{error}: what is missing was deleted before it was read. See docs/runbook.md,"
+                f"{error}: what is missing was deleted before it was read. See the runbook,"
                 " 'Documents that were deleted unread'"
             )
             raise StageError(msg)
@@ -369,7 +369,7 @@ class Loop:
             topic, number = min(added)
             _log.warning(
                 "%s: %s[%d] is not read yet (%d of %d partitions): partitions were added. See"
-                " docs/runbook.md, 'Partitions were added'",
+                " the runbook, 'Partitions were added'",
                 self.stage.name,
                 topic,
                 number,

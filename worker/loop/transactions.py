@@ -182,7 +182,7 @@ class Transactions:
                 break
         _log.error(
             "%s: gave up: of a transaction that the brokers committed in part, %d records are still"
-            " missing, and its offsets are %s. See docs/runbook.md, 'Half a transaction'",
+            " missing, and its offsets are %s. See the runbook, 'Half a transaction'",
             self._stage,
             len(records),
             "missing" if offsets else "there",

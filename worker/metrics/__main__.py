@@ -1,4 +1,4 @@
-"""``python -m worker.metrics > docs/metrics.md`` writes the page of all metrics."""
+"""``python -m worker.metrics > docs/reference/metrics.md`` writes the page of all metrics."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TITLES: Final[Mapping[Area, tuple[str, str]]] = {
     ),
     "queries": (
         "Queries",
-        "Only `neardup serve` feeds these; see [querying](querying.md).",
+        "Only `neardup serve` feeds these; see [querying](../how-to/query.md).",
     ),
     "snapshots": (
         "Snapshots",
-        "These need `index.snapshots.url`; see [snapshots](snapshots.md).",
+        "These need `index.snapshots.url`; see [snapshots](../how-to/snapshots.md).",
     ),
     "process": ("Process", "The worker itself."),
 }
@@ -55,7 +55,7 @@ Start with these thresholds, and adjust them to your load.
 """
 
 _FOOT = """
-This page is generated: `python -m worker.metrics > docs/metrics.md`.
+This page is generated: `python -m worker.metrics > docs/reference/metrics.md`.
 """
 
 

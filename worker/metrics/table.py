@@ -27,7 +27,7 @@ REJECTED = Counter(
     "Documents that could not be read or published, by the code of the reason.",
     "Read the header `neardup-error-reason` of the records on `rejected`, fix the cause, and"
     " run [`neardup redrive`](topics.md#what-was-rejected). For `poison` see [the"
-    " runbook](runbook.md#a-document-that-kills-its-worker).",
+    " runbook](../how-to/runbook.md#a-document-that-kills-its-worker).",
     labels={"reason": ()},
 )
 TOMBSTONES = Counter(
@@ -36,7 +36,7 @@ TOMBSTONES = Counter(
     "Tombstones that were copied to both outputs: records without a value, and deletes of"
     " change feeds with `documents.deletes` forget.",
     "Nothing to do: they delete documents from compacted outputs, and [from the"
-    " index](operations.md#forgetting-a-document).",
+    " index](../how-to/operate.md#forgetting-a-document).",
 )
 TOMBSTONES_UNUSABLE = Counter(
     "verdicts",
@@ -62,7 +62,7 @@ CONSUMER_LAG_RECORDS = Gauge(
     "Unread records of the partitions that a stage owns, as of the last fetch.",
     "If it doesn't fall, look at `neardup_watchdog_seconds` first. If that is low, the workers"
     " are too slow for the input: check their CPU and disks, and start more workers"
-    " ([how many help](operations.md#start-scale-stop)). All shards of *index* read the same"
+    " ([how many help](../how-to/operate.md#start-scale-stop)). All shards of *index* read the same"
     " log: take the maximum, never the sum.",
     labels={"stage": (), "topic": (), "partition": ()},
     alert="max by (app, stage) (min_over_time(neardup_consumer_lag_records[15m])) > 10000",
@@ -74,7 +74,7 @@ TRANSACTIONS = Counter(
     " had committed only a part, and the worker wrote the rest.",
     "Some aborted or unknown transactions are normal while brokers or workers restart; nothing"
     " is lost or duplicated. If they continue, the log says why: most often a broker is down,"
-    " or the [link is slow](runbook.md#a-slow-link-a-quota).",
+    " or the [link is slow](../how-to/runbook.md#a-slow-link-a-quota).",
     labels={"stage": _STAGES, "outcome": ("committed", "aborted", "unknown", "completed")},
     alert="sum by (app, stage, outcome)"
     ' (increase(neardup_transactions_total{outcome!="committed"}[15m])) > 5',
@@ -84,7 +84,7 @@ TRANSACTION_SECONDS = Histogram(
     "neardup_transaction_seconds",
     "Duration of transactions in seconds, by stage.",
     "Durations near `kafka.transaction_timeout_ms` (4 s by default) mean slow brokers or a"
-    " [slow link](runbook.md#a-slow-link-a-quota).",
+    " [slow link](../how-to/runbook.md#a-slow-link-a-quota).",
     labels={"stage": _STAGES},
     buckets=(0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.5, 5, 10),
 )
@@ -102,7 +102,7 @@ ASSIGNED_PARTITIONS = Gauge(
     "Input partitions that this worker owns, by stage; 0 once the group has taken them away.",
     "The sum over all workers is N for *fingerprint*, P for *index*, and N (P + 1) for"
     " *route*. If it stays lower, a seat is reserved for a worker that is gone: see"
-    " [Scaling in for good](runbook.md#scaling-in-for-good).",
+    " [Scaling in for good](../how-to/runbook.md#scaling-in-for-good).",
     labels={"stage": _STAGES},
 )
 UNREAD_PARTITIONS = Gauge(
@@ -111,7 +111,7 @@ UNREAD_PARTITIONS = Gauge(
     "Input partitions that this worker has been assigned and doesn't read, by stage: they were"
     " added to their topics.",
     "What is in them waits. One command has the workers read them ([Partitions were"
-    " added](runbook.md#partitions-were-added)).",
+    " added](../how-to/runbook.md#partitions-were-added)).",
     labels={"stage": _STAGES},
     alert="min_over_time(neardup_unread_partitions[5m]) > 0",
 )
@@ -137,7 +137,8 @@ INDEX_DOCUMENTS = Counter(
     "neardup_index_documents_total",
     "Documents judged by shards, live or replayed after a start; every shard counts each one.",
     "Verdicts wait while a shard replays. If many documents are replayed after each start, use"
-    " [snapshots](snapshots.md) or a [warm standby](snapshots.md#warm-standby).",
+    " [snapshots](../how-to/snapshots.md) or a [warm"
+    " standby](../how-to/snapshots.md#warm-standby).",
     labels={"kind": ("live", "replayed")},
 )
 INDEX_CANDIDATES = Counter(
@@ -177,7 +178,7 @@ INDEX_DIVIDED = Counter(
     "Nothing to do: nothing is forgotten. If it grows all the time, many texts share a"
     " template, and each costs more comparisons: `neardup index stats --buckets` shows a"
     " document of each of the largest buckets. See whether their common lines can be [left"
-    " out](offline.md#footers-menus-cookie-banners).",
+    " out](../how-to/offline.md#footers-menus-cookie-banners).",
 )
 INDEX_DROPPED = Counter(
     "index",
@@ -185,7 +186,7 @@ INDEX_DROPPED = Counter(
     "Entries evicted, oldest first, because a bucket of the finest level was full.",
     "A later copy of a document whose entries were evicted may be judged unique. If that"
     " matters, run a new application with a larger `index.bucket_capacity`"
-    " ([how](runbook.md#more-shards-p-other-parameters)).",
+    " ([how](../how-to/runbook.md#more-shards-p-other-parameters)).",
 )
 INDEX_OLDER = Counter(
     "index",
@@ -194,7 +195,7 @@ INDEX_OLDER = Counter(
     " every shard counts each one.",
     "Nothing to do if an archive is fed, or if some dates are wrong. If nearly all documents"
     " count here, now is ahead of them, and nothing expires until they catch up: see [Wrong"
-    " dates](operations.md#wrong-dates).",
+    " dates](../how-to/operate.md#wrong-dates).",
 )
 INDEX_REPEATED = Counter(
     "index",
@@ -202,7 +203,7 @@ INDEX_REPEATED = Counter(
     "Documents that were sent again and ignored, if `index.same_id` is `ignore`; every shard"
     " counts each one.",
     "Nothing to do if a producer sends again what it isn't sure of. If there are many, see"
-    " [The same id again](operations.md#the-same-id-again).",
+    " [The same id again](../how-to/operate.md#the-same-id-again).",
 )
 INDEX_EXPIRED_ERAS = Counter(
     "index",
@@ -248,7 +249,7 @@ INDEX_ERAS = Gauge(
     "neardup_index_eras",
     "Eras of a shard that are kept; without index.window there is one.",
     "With `index.window` there are about 9 or 10, or up to 18 if documents are dated ahead of"
-    " [now](operations.md#how-long-the-index-remembers).",
+    " [now](../how-to/operate.md#how-long-the-index-remembers).",
     labels={"shard": ()},
 )
 INDEX_RUNS = Gauge(
@@ -271,7 +272,7 @@ INDEX_MEMORY_BYTES = Gauge(
     "neardup_index_memory_bytes",
     "Memory of a shard in bytes: write buffers, open tables, the newest cells, filters.",
     'If `neardup_memory_bytes{part="cells"}` reaches its share, use more memory, a shorter'
-    " window, or more shards and workers ([memory](operations.md#memory)).",
+    " window, or more shards and workers ([memory](../how-to/operate.md#memory)).",
     labels={"shard": ()},
 )
 RESTORE_BYTES = Gauge(
@@ -288,7 +289,7 @@ RESTORE_REMAINING_RECORDS = Gauge(
     "Frames that a shard must read before it answers; while its store is being opened, the"
     " whole log.",
     "All verdicts wait for this shard. If it doesn't fall, check the brokers and the disk."
-    " If it starts high each time, ship [snapshots](snapshots.md) more often.",
+    " If it starts high each time, ship [snapshots](../how-to/snapshots.md) more often.",
     labels={"shard": ()},
 )
 STANDBY_LAG_RECORDS = Gauge(
@@ -297,7 +298,8 @@ STANDBY_LAG_RECORDS = Gauge(
     "Frames by which a warm standby of a shard is behind its owner, or a shard of `neardup"
     " serve` behind the log.",
     "A takeover has to replay that much. If it stays high, the log says whether the shard can't"
-    " be kept warm or this worker is too slow ([warm standby](snapshots.md#warm-standby)).",
+    " be kept warm or this worker is too slow ([warm"
+    " standby](../how-to/snapshots.md#warm-standby)).",
     labels={"shard": ()},
 )
 INDEX_GENERATION = Gauge(
@@ -305,14 +307,14 @@ INDEX_GENERATION = Gauge(
     "neardup_index_generation",
     "The generation of the index that this worker has in use. 0 was never reindexed.",
     "If workers differ for more than some seconds, not all see the plan of a reindex: see the"
-    " log of those with the lower number ([reindexing](reindexing.md)).",
+    " log of those with the lower number ([reindexing](../how-to/reindex.md)).",
 )
 BUILDING_REMAINING_RECORDS = Gauge(
     "index",
     "neardup_building_remaining_records",
     "Frames that a shard of the next generation still has to read before it is up to date.",
     "`neardup reindex` waits until it is small. If it doesn't fall, the worker lacks CPU"
-    " ([reindexing](reindexing.md)).",
+    " ([reindexing](../how-to/reindex.md)).",
     labels={"shard": ()},
 )
 REWRITING_REMAINING_RECORDS = Gauge(
@@ -320,7 +322,7 @@ REWRITING_REMAINING_RECORDS = Gauge(
     "neardup_rewriting_remaining_records",
     "Frames of the log in use of which this worker still has to make new fingerprints.",
     "`neardup reindex --from-documents` waits until it is small. If it doesn't fall, the worker"
-    " lacks CPU ([reindexing](reindexing.md#new-fingerprints)).",
+    " lacks CPU ([reindexing](../how-to/reindex.md#new-fingerprints)).",
 )
 REWRITING_DOCUMENTS = Counter(
     "index",
@@ -330,7 +332,8 @@ REWRITING_DOCUMENTS = Counter(
     " worker).",
     "The new index doesn't know those that were not signed. If `unreadable` or `blank` grow"
     " unexpectedly, see whether the new settings are right, and give the reindex up with"
-    " `neardup reindex --abort` while you can ([reindexing](reindexing.md#new-fingerprints)).",
+    " `neardup reindex --abort` while you can"
+    " ([reindexing](../how-to/reindex.md#new-fingerprints)).",
     labels={"outcome": ("signed", "gone", "unreadable", "blank", "poison")},
 )
 QUERIES = Counter(
@@ -347,7 +350,7 @@ QUERY_SECONDS = Histogram(
     "neardup_query_seconds",
     "Seconds that answering took, without waiting for the answers before and without the"
     " network. Queries that are answered together count all of it each.",
-    "If it grows, start more servers ([how](querying.md#run-a-server)), or ask for fewer"
+    "If it grows, start more servers ([how](../how-to/query.md#run-a-server)), or ask for fewer"
     " documents at once.",
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2.5),
 )
@@ -397,7 +400,7 @@ SNAPSHOT_DAMAGED_FILES = Counter(
     "Files of snapshots found damaged or missing when read back, by whether the store still"
     " has them: yes (they are shipped again), no (snapshots are lost).",
     "Alert on any: the storage loses or corrupts data. See"
-    " [A damaged index](runbook.md#a-damaged-index).",
+    " [A damaged index](../how-to/runbook.md#a-damaged-index).",
     labels={"in_store": ("yes", "no")},
 )
 WATCHDOG_SECONDS = Gauge(
@@ -407,8 +410,8 @@ WATCHDOG_SECONDS = Gauge(
     " transaction, progress, restore. At the limit the worker exits.",
     "From a quarter of the limit on, the log says what to check. `poll`: the machine is"
     " overloaded, or a call hangs. `transaction`: the brokers don't answer. `progress`: most"
-    " often [a stuck transaction](runbook.md#a-stuck-transaction). `restore`: the snapshots'"
-    " storage, the disk or the brokers.",
+    " often [a stuck transaction](../how-to/runbook.md#a-stuck-transaction). `restore`: the"
+    " snapshots' storage, the disk or the brokers.",
     labels={"stage": (), "watch": ()},
     alert="neardup_watchdog_seconds / on (app, instance, watch) group_left"
     " neardup_watchdog_limit_seconds > 0.25",
@@ -428,7 +431,7 @@ MEMORY_BYTES = Gauge(
     " and answers that wait in route; fetched, what Kafka's consumers have fetched ahead;"
     " produced, what the last transaction of each stage put into its producer's queue.",
     "If `worker` passes its share, look for the part that does, too. Most often these are the"
-    " `cells`, which grow with the index ([memory](operations.md#memory)). A `cache` that is"
+    " `cells`, which grow with the index ([memory](../how-to/operate.md#memory)). A `cache` that is"
     " full is in order.",
     labels={"part": ()},
     alert='avg_over_time(neardup_memory_bytes{part="worker"}[15m])'

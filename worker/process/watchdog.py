@@ -38,7 +38,7 @@ _ADVICE: Final[Mapping[Watch, str]] = {
     ),
     "progress": (
         "has made no progress for {age:.0f} s, although {waiting} waiting: most often an"
-        " open transaction of another client blocks the log; see docs/runbook.md, 'A stuck"
+        " open transaction of another client blocks the log; see the runbook, 'A stuck"
         " transaction'"
     ),
     "restore": (

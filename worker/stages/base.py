@@ -161,6 +161,6 @@ def unread(error: PartitionUnreadable) -> PartitionUnreadable:
         at,
         f"{error.why}. Nothing from there on was read. Give the workers more memory"
         f" (worker.memory), or set the batch aside: `neardup skip {place.partition} {at}` has all"
-        " of it rejected. See docs/runbook.md, 'A batch that can't be unpacked'",
+        " of it rejected. See the runbook, 'A batch that can't be unpacked'",
         whole=True,
     )

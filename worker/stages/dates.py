@@ -34,7 +34,7 @@ class DateReports:
         if self._older >= self._told_at:
             _log.info(
                 "documents dated more than index.window before now, which is %s: %d so far. They"
-                " count as of now (docs/operations.md, 'How long the index remembers')",
+                " count as of now (docs/how-to/operate.md, 'How long the index remembers')",
                 _shown(decision.now),
                 self._older,
             )
@@ -62,7 +62,7 @@ def _warn(before: int, after: int) -> None:
     _log.warning(
         "now went from %s to %s at one document, by more than index.window: the index has forgotten"
         " what is older. That is right after a pause of the feed. If the dates are wrong, nothing"
-        " expires until documents are dated %s (docs/operations.md, 'Wrong dates')",
+        " expires until documents are dated %s (docs/how-to/operate.md, 'Wrong dates')",
         _shown(before),
         _shown(after),
         _shown(after),

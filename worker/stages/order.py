@@ -94,7 +94,7 @@ def follow(coverage: Coverage, one: Placed, reader: str) -> None:
             f"{reader}: the frame at offset {one.offset} of the fingerprints covers"
             f" partition {frame.partition} of the documents from offset {frame.start}, but"
             f" {expected} comes next: a frame was lost or doubled. It was not applied. Restart"
-            " the worker; if it stops here again, see docs/runbook.md, 'A frame out of place'"
+            " the worker; if it stops here again, see the runbook, 'A frame out of place'"
         )
         raise FrameOutOfPlace(msg)
     coverage.add(frame.partition, frame.start, frame.end)

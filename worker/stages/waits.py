@@ -40,7 +40,7 @@ class Waits:
                 since = now
                 _log.error(
                     "%s[%d] offset %d: this document and those after it wait for answers that were"
-                    " most likely deleted before they were read. See docs/runbook.md, 'Answers that"
+                    " most likely deleted before they were read. See the runbook, 'Answers that"
                     " were deleted'",
                     self._documents,
                     partition,

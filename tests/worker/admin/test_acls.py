@@ -10,7 +10,7 @@ from worker.admin.acls_page import page
 from worker.settings import load
 from worker.topology import Topology
 
-PAGE = Path(__file__).parents[3] / "docs" / "acls.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "acls.md"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from worker.cli import config
 from worker.settings import load, redacted
 
-PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 
 
 def test_the_reference_is_current() -> None:

@@ -1,4 +1,4 @@
-"""The README's commands for Kafka work as written, all on one machine."""
+"""The README's commands for an existing topic work as written, all on one machine."""
 
 import re
 import shlex
@@ -14,10 +14,16 @@ from worker.settings import Settings
 
 
 def commands() -> list[list[str]]:
-    """Return the commands of the README's block about Kafka, with their arguments."""
-    block = (ROOT / "README.md").read_text().partition("On Kafka:\n\n")[2].partition("\n\n")[0]
-    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
-    return [line[1:] for line in lines if line[:1] == ["neardup"]]
+    """Return the README's commands for an existing topic, with their arguments."""
+    part = (ROOT / "README.md").read_text().partition("## Put it on your existing topic\n")[2]
+    blocks = re.findall(r"```sh\n(.*?)```", part.partition("\n## ")[0], re.DOTALL)
+    lines = re.findall(r"^neardup (.*?)&?$", "".join(blocks), re.MULTILINE)
+    return [*map(shlex.split, lines), ["serve"]]
+
+
+def settings_file() -> str:
+    """Return the settings that the README writes before these commands."""
+    return (ROOT / "README.md").read_text().partition("<<'END'\n")[2].partition("END\n")[0]
 
 
 @pytest.fixture
@@ -32,9 +38,13 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def test_processes_share_no_directory_and_no_port(begun: list[Settings], tmp_path: Path) -> None:
     lasting = [line for line in commands() if line[0] in {"run", "serve"}]
     assert [line[0] for line in lasting] == ["run", "run", "serve"]
+    config = tmp_path / "neardup.toml"
+    config.write_text(settings_file().replace("localhost:9092", "127.0.0.1:1"))
+    (tmp_path / "seed").write_text("f" * 64)
     for line in lasting:
-        done = neardup(*line, "--bootstrap", "127.0.0.1:1", cwd=tmp_path)
+        done = neardup(*line, "--config", config, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+    assert {one.topics.documents for one in begun} == {"articles"}
     assert len({one.worker.state_dir for one in begun}) == 3
     ports = [one.worker.http_port for one in begun if one.worker.http_port]
     ports.append(begun[-1].serve.port)

@@ -69,7 +69,7 @@ def test_a_lack_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
         assert told_once.getMessage() == (
             "the index needs 83 MiB of memory for its newest cells and filters, and worker.memory"
             " leaves 82 for them: the worker takes more than worker.memory. Raise it, or see"
-            " 'Memory' in docs/operations.md"
+            " 'Memory' in docs/how-to/operate.md"
         )
         told(memory, [(1, None), (2, 90 * MIB)])
     assert len(caplog.records) == 2

@@ -49,7 +49,7 @@ def test_all_outcomes_are_exported_from_the_start() -> None:
 
 
 def test_the_page_is_current() -> None:
-    page = DOCS / "metrics.md"
+    page = DOCS / "reference" / "metrics.md"
     assert page.read_text() == reference(), f"run: python -m worker.metrics > {page}"
 
 
@@ -68,7 +68,7 @@ def test_every_metric_has_a_meaning_and_a_remedy() -> None:
         assert metric.remedy.endswith("."), metric.name
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_a_metric_that_a_page_names_exists(page: Path) -> None:
     for name in re.findall(r"\bneardup_[a-z_]*[a-z]\b(?!-)", page.read_text()):
         assert name in NAMES or re.sub(r"_(bucket|count|sum)$", "", name) in NAMES, name
@@ -76,7 +76,9 @@ def test_a_metric_that_a_page_names_exists(page: Path) -> None:
 
 def test_a_heading_that_a_remedy_points_to_exists() -> None:
     for metric in TABLE:
-        for page, anchor in re.findall(r"\]\(([a-z]+\.md)#([^)]+)\)", metric.remedy):
-            headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE)
+        for page, anchor in re.findall(r"\]\(([a-z./-]+\.md)#([^)]+)\)", metric.remedy):
+            headings = re.findall(
+                r"^#+ (.+)$", (DOCS / "reference" / page).read_text(), re.MULTILINE
+            )
             anchors = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in headings}
             assert anchor in anchors, (metric.name, page, anchor)

@@ -41,7 +41,7 @@ def test_the_first_old_document_is_told_of_and_then_each_tenfold(
     ]
     assert said[0] == (
         "INFO documents dated more than index.window before now, which is 2019-02-12T19:33:20Z: 1"
-        " so far. They count as of now (docs/operations.md, 'How long the index remembers')"
+        " so far. They count as of now (docs/how-to/operate.md, 'How long the index remembers')"
     )
 
 

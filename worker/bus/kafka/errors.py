@@ -186,7 +186,7 @@ def damage(
         partition,
         offset,
         f"the batch there is damaged ({error.str()}). Nothing from there on was read. Make another"
-        " replica the partition's leader, or restore the log: see docs/runbook.md, 'A damaged log'",
+        " replica the partition's leader, or restore the log: see the runbook, 'A damaged log'",
     )
 
 

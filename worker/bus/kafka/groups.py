@@ -199,6 +199,6 @@ def refused(error: KafkaError, group: str) -> BusError:
     if means(error, Means.LATE):
         return Unanswered(
             f"{doing}: no answer in time. A transaction that holds them may be stuck; see"
-            " docs/runbook.md, 'A stuck transaction'"
+            " the runbook, 'A stuck transaction'"
         )
     return refusal(error, doing, f"Read on group {group} (or Describe, only to look)")

@@ -295,7 +295,7 @@ class KafkaMember:
                 f"{partition.topic}[{partition.partition}]: the broker did not have offset"
                 f" {position}, and has it now: its log is [{low}, {high}). The log has lost its end"
                 " and grown again, so its records may differ from those that were read before. See"
-                " docs/runbook.md, 'A log that lost its end'"
+                " the runbook, 'A log that lost its end'"
             )
             raise BusError(msg)
         self._assignment.restart({partition})

@@ -146,7 +146,7 @@ class Watcher:
                 self._reported.add(topic)
                 _log.error(
                     "%s has not existed for %.0f s; was it deleted? The stages that read it wait."
-                    " See docs/runbook.md, 'A topic was recreated'",
+                    " See the runbook, 'A topic was recreated'",
                     topic,
                     now - since,
                     extra={"topic": topic},
