@@ -1,7 +1,7 @@
 """What an index is given and what it answers: its rules, batches of documents, and matches.
 
-The compiled core judges by the rules; docs/architecture.md explains them. `lsh.Index` is an index
-of texts in memory. `comparisons` tells how much work an index has with documents:
+The compiled core judges by the rules that docs/explanation/architecture.md explains. `lsh.Index` is
+an index of texts in memory. `comparisons` tells how much work an index has with documents:
 
 >>> from lsh import Fingerprinter, Parameters
 >>> from lsh.index import BucketRules, comparisons

@@ -1,4 +1,4 @@
-"""docs/dependencies.md has the reason for each dependency."""
+"""docs/reference/dependencies.md has the reason for each dependency."""
 
 import re
 import tomllib
@@ -33,7 +33,7 @@ def needed() -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(needed()))
 def test_each_dependency_has_a_reason(name: str) -> None:
-    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "dependencies.md").read_text(encoding="utf-8")
     rows = {
         cell
         for row in re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import lsh
 
-PAGE = Path(lsh.__file__).parents[1] / "docs" / "measures.md"
+PAGE = Path(lsh.__file__).parents[1] / "docs" / "reference" / "measures.md"
 
 
 def test_the_examples_of_the_page_give_what_it_shows() -> None:

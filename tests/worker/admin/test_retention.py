@@ -8,7 +8,7 @@ from worker.admin.plan import DEFAULT_MAX_BYTES, plan
 from worker.admin.retention import FINGERPRINTS, LOGS, MATCHES, table
 from worker.settings import Settings, load
 
-PAGE = Path(__file__).parents[3] / "docs" / "topics.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "topics.md"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
@@ -137,4 +137,4 @@ def test_the_table_has_every_topic_and_the_page_has_the_table(settings: Settings
     assert {f"APP.{name.removeprefix('a.').split('-')[0]}" for name in topics} == {
         name.removesuffix("-…") for name in named
     }
-    assert table() in PAGE.read_text(), f"docs/topics.md must have:\n{table()}"
+    assert table() in PAGE.read_text(), f"docs/reference/topics.md must have:\n{table()}"
