@@ -1,4 +1,4 @@
-"""What docs/reference/topics.md tells readers to do with duplicates gives their groups."""
+"""What docs/how-to/group-duplicates.md tells readers to do with duplicates gives their groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONG = 40
 
 def recipe(first: str) -> str:
     """Return the indented block of the page that begins with a line like this one."""
-    lines = (ROOT / "docs" / "reference" / "topics.md").read_text().splitlines()
+    lines = (ROOT / "docs" / "how-to" / "group-duplicates.md").read_text().splitlines()
     begin = next(place for place, line in enumerate(lines) if line.startswith(f"    {first}"))
     block = []
     for line in lines[begin:]:

@@ -1,4 +1,4 @@
-"""An index that is rebuilt from the later part of the order: see docs/adr/0017."""
+"""An index that is rebuilt from the later part of the order: see docs/adr/0018."""
 
 from __future__ import annotations
 
