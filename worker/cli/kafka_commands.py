@@ -125,9 +125,9 @@ def serve(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
 ) -> None:
-    """Answer over HTTP what a document would match. Reads Kafka, and writes nothing to it.
+    r"""Answer over HTTP what a document would match. Reads Kafka, and writes nothing to it.
 
-    Run as many as you like, each with a directory of its own. Needs the extra `neardup[serve]`.
+    Run as many as you like, each with a directory of its own. Needs the extra `neardup\[serve]`.
     """
     host, port = address(listen)
     probes_host, probes_port = address(http)
