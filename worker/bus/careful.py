@@ -15,13 +15,14 @@ from worker.bus.errors import OffsetOutOfRange, PartitionUnreadable
 from worker.bus.fetches import Fetches
 from worker.bus.port import (
     NO_EPOCHS,
+    AnyOutgoing,
     Claim,
     Effect,
     LogReader,
     Member,
-    Outgoing,
     Polled,
     Record,
+    RecordBatch,
     TopicPartition,
 )
 
@@ -292,15 +293,15 @@ class CarefulMember:
         if self._held or not self._running or not self._member.seated:
             return polled
         try:
-            records = self._read(limit, max_bytes, 0.0 if polled.records else timeout)
+            records = self._read(limit, max_bytes, 0.0 if polled.batches else timeout)
         except (OffsetOutOfRange, PartitionUnreadable) as error:
-            if polled.records:  # The next poll raises the error.
+            if polled.batches:  # The next poll raises the error.
                 return polled
             if isinstance(error, PartitionUnreadable):  # It stays there until it is sought.
                 self._running.discard(error.partition)
                 self._reader.stop(error.partition)
             raise
-        return Polled([*polled.records, *records]) if records else polled
+        return Polled([*polled.batches, *RecordBatch.of(records)]) if records else polled
 
     def _let_go(self) -> None:
         """Take the turn from a partition that was paused for long."""
@@ -418,7 +419,7 @@ class CarefulMember:
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[TopicPartition, int],
         *,
         epochs: Mapping[TopicPartition, int] = NO_EPOCHS,

@@ -27,16 +27,20 @@ from worker.bus.errors import (
 from worker.bus.records import (
     NO_EPOCHS,
     UNREADABLE_HEADERS,
+    AnyOutgoing,
     Claim,
     Effect,
     Header,
     Offset,
     Outgoing,
+    OutgoingBatch,
     Polled,
     Queued,
     Record,
+    RecordBatch,
     TopicPartition,
     claimed,
+    each,
     state_of,
 )
 
@@ -44,6 +48,7 @@ __all__ = [
     "NO_EPOCHS",
     "UNREADABLE_HEADERS",
     "Aborted",
+    "AnyOutgoing",
     "Bus",
     "BusError",
     "Claim",
@@ -59,15 +64,18 @@ __all__ = [
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "Outgoing",
+    "OutgoingBatch",
     "PartitionUnreadable",
     "Polled",
     "Queued",
     "Record",
+    "RecordBatch",
     "Refused",
     "TopicPartition",
     "TopicRecreated",
     "Unanswered",
     "claimed",
+    "each",
     "state_of",
 ]
 
@@ -110,7 +118,7 @@ class Member(Protocol):
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[TopicPartition, int],
         *,
         epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
@@ -313,7 +321,7 @@ class LogWriter(Protocol):
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
     ) -> dict[TopicPartition, int | None]:
         """Write the records, or none of them; return the last one's offset in each partition.

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress, groupby
+from operator import itemgetter
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 __all__ = [
     "NO_EPOCHS",
     "UNREADABLE_HEADERS",
+    "AnyOutgoing",
     "Claim",
     "Effect",
     "Header",
     "Offset",
     "Outgoing",
+    "OutgoingBatch",
     "Polled",
     "Record",
+    "RecordBatch",
     "TopicPartition",
     "claimed",
+    "each",
     "state_of",
 ]
 
@@ -140,6 +149,146 @@ class Outgoing(NamedTuple):
         return size
 
 
+class RecordBatch:
+    """Records of one partition as columns, in the order in which they were read.
+
+    Iterates over its n records. ``offsets`` int64[n]; ``timestamps`` int64[n] in ms since the
+    epoch, -1 where the log has none; ``keys`` and ``values`` have n items each. So has ``headers``,
+    which is None if no record has any.
+    """
+
+    __slots__ = ("headers", "keys", "offsets", "place", "timestamps", "values")
+
+    def __init__(  # noqa: PLR0913, PLR0917 -- the columns of a record
+        self,
+        place: TopicPartition,
+        offsets: npt.NDArray[np.int64],
+        timestamps: npt.NDArray[np.int64],
+        keys: list[bytes | None],
+        values: list[bytes | None],
+        headers: list[tuple[Header, ...]] | None = None,
+    ) -> None:
+        """Take the columns of one or more records."""
+        self.place = place
+        self.offsets = offsets
+        self.timestamps = timestamps
+        self.keys = keys
+        self.values = values
+        self.headers = headers
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> list[Self]:
+        """Return records as batches, of which each has as many as follow each other in one."""
+        batches = []
+        for place, run in groupby(records, itemgetter(0, 1)):
+            _, _, offsets, timestamps, keys, values, headers, _ = zip(*run, strict=True)
+            batches.append(
+                cls(
+                    TopicPartition(*place),
+                    np.array(offsets, np.int64),
+                    np.array(timestamps, np.int64),
+                    list(keys),
+                    list(values),
+                    list(headers) if any(headers) else None,
+                )
+            )
+        return batches
+
+    @property
+    def end(self) -> int:
+        """Return the offset after the last record."""
+        return int(self.offsets[-1]) + 1
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of all keys and values."""
+        return sum(map(len, filter(None, self.values))) + sum(map(len, filter(None, self.keys)))
+
+    def __len__(self) -> int:
+        """Return n."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Return the records."""
+        return map(self.record, range(len(self)))
+
+    def record(self, row: int) -> Record:
+        """Return one of the records."""
+        return Record(
+            *self.place,
+            int(self.offsets[row]),
+            int(self.timestamps[row]),
+            self.keys[row],
+            self.values[row],
+            () if self.headers is None else self.headers[row],
+        )
+
+    def rows(self, low: int, high: int) -> Self:
+        """Return those from row ``low`` to row ``high``."""
+        if (low, high) == (0, len(self)):
+            return self
+        own = slice(low, high)
+        return type(self)(
+            self.place,
+            self.offsets[own],
+            self.timestamps[own],
+            self.keys[own],
+            self.values[own],
+            None if self.headers is None else self.headers[own],
+        )
+
+    def only(self, kept: npt.NDArray[np.bool_]) -> Self:
+        """Return those for which ``kept`` bool[n] is true."""
+        mask = kept.tolist()
+        return type(self)(
+            self.place,
+            self.offsets[kept],
+            self.timestamps[kept],
+            list(compress(self.keys, mask)),
+            list(compress(self.values, mask)),
+            None if self.headers is None else list(compress(self.headers, mask)),
+        )
+
+
+class OutgoingBatch(NamedTuple):
+    """Records to write to one topic, as columns; see `Outgoing`.
+
+    ``keys`` and ``values``, ``headers`` and ``timestamps`` (ms) have an item for each.
+    """
+
+    topic: str
+    partition: int | None
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[list[Header]]
+    timestamps: Sequence[int | None]
+
+    @classmethod
+    def of(cls, record: Outgoing) -> Self:
+        """Return a record as a batch."""
+        topic, partition, key, value, headers, timestamp = record
+        return cls(topic, partition, (key,), (value,), ([*headers],), (timestamp,))
+
+    def records(self) -> Iterator[Outgoing]:
+        """Return them one by one."""
+        columns = zip(self.keys, self.values, self.headers, self.timestamps, strict=True)
+        for key, value, headers, timestamp in columns:
+            yield Outgoing(self.topic, self.partition, key, value, tuple(headers), timestamp)
+
+
+AnyOutgoing: TypeAlias = Outgoing | OutgoingBatch
+"""One or more records to write."""
+
+
+def each(records: Iterable[AnyOutgoing]) -> Iterator[Outgoing]:
+    """Return records to write one by one, in their order."""
+    for one in records:
+        if isinstance(one, OutgoingBatch):
+            yield from one.records()
+        else:
+            yield one
+
+
 class Queued(NamedTuple):
     """What clients have in their queues: messages, and the bytes of their keys and values."""
 
@@ -174,5 +323,5 @@ class Polled(NamedTuple):
     since they would belong to the previous assignment.
     """
 
-    records: Sequence[Record]
+    batches: Sequence[RecordBatch]
     assignment: frozenset[TopicPartition] | None = None

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 
 from worker.bus.port import (
     NO_EPOCHS,
+    AnyOutgoing,
     Claim,
     Effect,
     LogReader,
     LogTruncated,
     Member,
     OffsetOutOfRange,
-    Outgoing,
     PartitionUnreadable,
     Polled,
     Record,
+    RecordBatch,
     TopicPartition,
 )
 
@@ -294,9 +295,9 @@ class SharedMember:
         if not self._running or not self.seated:
             return polled
         records = self._reader.read(limit, max_bytes, timeout)
-        for record in records:  # A plain tuple equals a TopicPartition, and is cheaper.
-            self._sought[record.topic, record.partition] = record.offset + 1  # type: ignore[index]
-        return Polled(records)
+        batches = RecordBatch.of(records)
+        self._sought |= {batch.place: batch.end for batch in batches}
+        return Polled(batches)
 
     @property
     def seated(self) -> bool:
@@ -310,7 +311,7 @@ class SharedMember:
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[TopicPartition, int],
         *,
         epochs: Mapping[TopicPartition, int] = NO_EPOCHS,

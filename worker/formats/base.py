@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 from lsh.index import NO_TIME
-from worker.bus import UNREADABLE_HEADERS, Header, Record
+from worker.bus import UNREADABLE_HEADERS, Header, Record, RecordBatch
 from worker.fields import AUTO
 from worker.formats.keys import KeyKind, Keys
 from worker.formats.times import FIRST_TIME, LAST_TIME
@@ -110,7 +111,7 @@ class DocumentFormat(ABC):
         ident = self._id_of_record(record) if found is None else self._id(found)
         return Document(ident, text, time)
 
-    def read_all(self, records: Sequence[Record]) -> Documents:
+    def read_all(self, batch: RecordBatch) -> Documents:
         """Return the documents in records, as `read` does; most are read in one pass.
 
         What can't be read in it is left to `read`, which says why.
@@ -121,14 +122,18 @@ class DocumentFormat(ABC):
         ids: list[bytes] = []
         texts: list[str | None] = []
         times: list[int] = []
-        for record in records:  # A hot path: a call costs as much as ten lines.
-            _, _, _, stamp, key, value, headers, _ = record
+        headers = repeat(()) if batch.headers is None else batch.headers
+        stamps = batch.timestamps.tolist()
+        columns = zip(batch.values, batch.keys, headers, stamps, strict=False)
+        for row, (value, key, own, stamp) in enumerate(columns):  # A hot path.
             ident, taken, time = b"", None, NO_TIME
-            beside = self._size_beside(record) if key or headers else 0
+            beside = self._size_beside(key, own) if key or own else 0
             if value is not None and beside + len(value) <= most_bytes and value[:1] != b"\0":
                 try:
                     found, text, given = parse(value)
-                    ident = found.encode() if type(found) is str else self._plain_id(record, found)
+                    ident = (
+                        found.encode() if type(found) is str else self._plain_id(found, batch, row)
+                    )
                 except (Unreadable, UnicodeEncodeError):
                     ident = b""
                 else:
@@ -285,21 +290,22 @@ class DocumentFormat(ABC):
             f"field {self._options.id_field!r} is {kind_of(found)}, not a string or an integer",
         )
 
-    def _plain_id(self, record: Record, found: object) -> bytes:
+    def _plain_id(self, found: object, batch: RecordBatch, row: int) -> bytes:
         """Return the id of a payload that has no string for it; nothing if `_id` must look at it.
 
         Raises:
             Unreadable: neither the payload nor its record has one.
         """
         if found is None:
-            return self._id_of_record(record)
+            ident = self.keys.ident(batch.keys[row])
+            return self._id_of_record(batch.record(row)) if ident is None else ident
         return b"%d" % found if type(found) is int else b""
 
-    def _size_beside(self, record: Record) -> int:
+    def _size_beside(self, key: bytes | None, headers: tuple[Header, ...]) -> int:
         """Return the bytes of a key and headers; more than may be if a header is refused."""
-        if UNREADABLE_HEADERS[0] in record.headers:
+        if UNREADABLE_HEADERS[0] in headers:
             return self._options.max_record_bytes + 1
-        return len(record.key or b"") + headers_size(record.headers)
+        return len(key or b"") + headers_size(headers)
 
     def _id_of_record(self, record: Record) -> bytes:
         ident = self.keys.ident(record.key)

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
 
+import numpy as np
+
 from worker.bus import (
     Aborted,
     BusError,
@@ -17,7 +19,7 @@ from worker.bus import (
     OutcomeUnknown,
     PartitionUnreadable,
     Polled,
-    Record,
+    RecordBatch,
     TopicPartition,
 )
 from worker.loop.inputs import Backlog, QuietInputs
@@ -194,16 +196,17 @@ class Loop:
         self._look_at_seat()
         metrics = self._metrics
         metrics.set(table.LAST_POLL_TIMESTAMP_SECONDS, metrics.clock(), self.stage.name)
-        metrics.add(table.RECORDS, len(polled.records), self.stage.name)
+        batches = polled.batches
+        metrics.add(table.RECORDS, sum(map(len, batches)), self.stage.name)
         quiet = self._ahead(self._idle())
-        burst = self.stage.process(self._accept(polled.records), self._pace.size, quiet)
+        burst = self.stage.process(self._accept(batches), self._pace.size, quiet)
         self._more = burst.more
-        self.busy = bool(polled.records or burst.more or burst.starts)
+        self.busy = bool(batches or burst.more or burst.starts)
         if burst.offsets:
-            if not self._transact(burst, filled=self._filled(burst, polled.records)):
+            if not self._transact(burst, filled=self._filled(burst, batches)):
                 return False
             self._settled(quiet)
-        elif polled.records:
+        elif batches:
             self.moved = self._clock()
         self._steer(burst)
         due = {} if burst.more else self._due()
@@ -297,20 +300,25 @@ class Loop:
             if place in places and position > self._committed.get(place, position)
         }
 
-    def _accept(self, records: Sequence[Record]) -> Sequence[Record]:
+    def _accept(self, batches: Sequence[RecordBatch]) -> Sequence[RecordBatch]:
         """Drop records that were delivered before, or whose partition isn't assigned.
 
         After an incremental assignment librdkafka may deliver an offset twice, and records of a
         partition that was just revoked.
         """
-        following = self._next
         accepted = []
-        for record in records:
-            partition = (record[0], record[1])  # equals a TopicPartition, and is cheaper
-            offset = record[2]
-            if offset >= following.get(partition, offset + 1):  # type: ignore[call-overload]
-                following[partition] = offset + 1  # type: ignore[index]
-                accepted.append(record)
+        for batch in batches:
+            following = self._next.get(batch.place)
+            if following is None:
+                continue
+            # Those are new that are past all before them.
+            reached = np.maximum.accumulate(np.append(following - 1, batch.offsets))
+            fresh = batch.offsets > reached[:-1]
+            self._next[batch.place] = int(reached[-1]) + 1
+            if fresh.all():
+                accepted.append(batch)
+            elif fresh.any():
+                accepted.append(batch.only(fresh))
         return accepted
 
     def _adopt(self, assignment: frozenset[TopicPartition]) -> None:
@@ -400,12 +408,11 @@ class Loop:
             self._resume(self._held - burst.held)
             self._held = burst.held
 
-    def _filled(self, burst: Burst, records: Sequence[Record]) -> bool:
+    def _filled(self, burst: Burst, batches: Sequence[RecordBatch]) -> bool:
         """Return whether a burst was about as large as the pace allows."""
         if burst.size is not None:
             return self._pace.filled(0, burst.size)
-        size = sum(len(record[5] or b"") for record in records)  # by index: a hot path
-        return self._pace.filled(len(records), size)
+        return self._pace.filled(sum(map(len, batches)), sum(batch.size for batch in batches))
 
     def _transact(self, burst: Burst, *, filled: bool = False) -> bool:
         self.transacting = self._clock()

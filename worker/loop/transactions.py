@@ -23,12 +23,14 @@ from typing import Literal, NamedTuple, Protocol
 
 from worker.bus import (
     Aborted,
+    AnyOutgoing,
     BusError,
     Effect,
     OutcomeUnknown,
     Outgoing,
     Refused,
     TopicPartition,
+    each,
 )
 from worker.loop.options import LoopOptions
 from worker.probe import Probe, probing
@@ -58,7 +60,7 @@ class Commit(Protocol):
     """Writes records and commits offsets, as `Member.commit` does."""
 
     def __call__(
-        self, records: Sequence[Outgoing], offsets: Mapping[TopicPartition, int], /
+        self, records: Sequence[AnyOutgoing], offsets: Mapping[TopicPartition, int], /
     ) -> None:
         """Write the records and commit the offsets, or neither."""
 
@@ -108,7 +110,7 @@ class Transactions:
 
     def see_through(
         self,
-        records: Sequence[Outgoing],
+        records: Sequence[AnyOutgoing],
         offsets: Mapping[TopicPartition, int],
         commit: Commit,
     ) -> Ended:
@@ -132,7 +134,10 @@ class Transactions:
         return ended
 
     def _attempt(
-        self, records: list[Outgoing], offsets: Mapping[TopicPartition, int], commit: Commit
+        self,
+        records: list[AnyOutgoing],
+        offsets: Mapping[TopicPartition, int],
+        commit: Commit,
     ) -> Outcome:
         """Commit once. Refused records are replaced in ``records``."""
         try:
@@ -151,7 +156,10 @@ class Transactions:
             self._renew()
 
     def _completed(
-        self, records: list[Outgoing], offsets: Mapping[TopicPartition, int], commit: Commit
+        self,
+        records: list[AnyOutgoing],
+        offsets: Mapping[TopicPartition, int],
+        commit: Commit,
     ) -> bool:
         """Write what is missing of a transaction that took effect in part; return whether done.
 
@@ -198,7 +206,10 @@ class Transactions:
             return None
 
     def _commit(
-        self, records: list[Outgoing], offsets: Mapping[TopicPartition, int], commit: Commit
+        self,
+        records: list[AnyOutgoing],
+        offsets: Mapping[TopicPartition, int],
+        commit: Commit,
     ) -> None:
         """Commit; retry with smaller versions of refused records."""
         while True:
@@ -209,10 +220,11 @@ class Transactions:
             else:
                 return
             # Not in the except block: an exception raised there would keep the caught one.
+            records[:] = each(records)
             if not self._reduce(records, refused, why):
                 raise Refused(described(why, refused, name), refused, name)
 
-    def _reduce(self, records: list[Outgoing], refused: Sequence[Outgoing], why: str) -> bool:
+    def _reduce(self, records: list[AnyOutgoing], refused: Sequence[Outgoing], why: str) -> bool:
         """Replace the largest refused record that has a smaller version; return whether one has."""
         for record in sorted(refused, key=lambda one: one.size, reverse=True):
             smaller = reduced_rejection(record)
@@ -225,7 +237,7 @@ class Transactions:
                 return True
         return False
 
-    def give_up_after(self, ended: Ended, records: Sequence[Outgoing]) -> None:
+    def give_up_after(self, ended: Ended, records: Sequence[AnyOutgoing]) -> None:
         """Raise if nothing could be committed for too long.
 
         A failure long before this transaction doesn't count.
@@ -245,9 +257,10 @@ class Transactions:
             )
             longest = self._options.transaction_seconds
             if ended.seconds >= longest:
-                size = sum(record.size for record in records)
+                sent = list(each(records))
+                size = sum(record.size for record in sent)
                 msg += (
-                    f". The last transaction wrote {len(records)} records ({size} bytes in total),"
+                    f". The last transaction wrote {len(sent)} records ({size} bytes in total),"
                     f" and did not end within {longest:.0f} s. If the link or a quota is too slow"
                     " for that, raise kafka.transaction_timeout_ms"
                 )
@@ -255,11 +268,14 @@ class Transactions:
 
 
 def _missing(
-    records: list[Outgoing], offsets: Mapping[TopicPartition, int], effect: Effect
-) -> tuple[list[Outgoing], Mapping[TopicPartition, int]]:
+    records: Sequence[AnyOutgoing],
+    offsets: Mapping[TopicPartition, int],
+    effect: Effect,
+) -> tuple[list[AnyOutgoing], Mapping[TopicPartition, int]]:
     """Return the records and offsets of a transaction that are not committed."""
-    kept = effect.records or [False] * len(records)
-    left = [one for one, there in zip(records, kept, strict=True) if not there]
+    sent = list(each(records))
+    kept = effect.records or [False] * len(sent)
+    left: list[AnyOutgoing] = [one for one, there in zip(sent, kept, strict=True) if not there]
     return left, {} if effect.offsets else offsets
 
 

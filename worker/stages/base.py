@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import (
+    AnyOutgoing,
+    PartitionUnreadable,
+    RecordBatch,
+    TopicPartition,
+)
 
 __all__ = ["NOTHING", "Burst", "RestoreState", "Shards", "Stage", "StageError", "Status", "unread"]
 
@@ -32,7 +37,7 @@ class Burst(NamedTuple):
         starts: the inputs that have become ready, with the offsets to read them from.
     """
 
-    records: Sequence[Outgoing] = ()
+    records: Sequence[AnyOutgoing] = ()
     offsets: Mapping[TopicPartition, int] = NOTHING
     size: int | None = None
     more: bool = False
@@ -116,7 +121,7 @@ class Stage(Protocol):
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,
         quiet: Mapping[TopicPartition, int] = NOTHING,
     ) -> Burst:

@@ -6,13 +6,18 @@ frame counts, rounded to malloc's sizes.
 
 from __future__ import annotations
 
-from worker.bus import Record
+from collections.abc import Sequence
+from itertools import repeat
 
-__all__ = ["answer_cost", "record_cost"]
+from worker.bus import Header, Record, RecordBatch
+
+__all__ = ["answer_cost", "batch_cost", "record_cost", "row_costs"]
 
 _RECORD_BYTES = 112 + 2 * 32 + 80 + 2 * 48 + 8 + 40
 """The tuple, offset and time, the topic's name (each message has its own copy), the object headers
 of key and value, and the entries for record and cost in the queues."""
+_ROW_BYTES = 2 * 8 + 3 * 8 + 2 * 48
+"""The same of a record in columns: offset and time, three entries in lists, two object headers."""
 _HEADER_BYTES = 72 + 8 + 2 * 56
 """The pair, its entry among the headers, and the object headers of name and value."""
 _HEADERS_BYTES = 56
@@ -23,15 +28,29 @@ _FRAME_BYTES = 2_000
 def record_cost(record: Record) -> int:
     """Return about how many bytes a waiting record takes."""
     key, value, headers = record[4:7]
-    cost = _RECORD_BYTES
-    if value:
-        cost += len(value)
-    if key:
-        cost += len(key)
-    if headers:
-        cost += _HEADERS_BYTES + _HEADER_BYTES * len(headers)
-        for name, header in headers:
-            cost += len(name) + len(header or b"")
+    return _RECORD_BYTES + len(value or b"") + len(key or b"") + _headers_cost(headers)
+
+
+def batch_cost(batch: RecordBatch) -> int:
+    """Return about how many bytes waiting records take in columns."""
+    return _ROW_BYTES * len(batch) + batch.size + sum(map(_headers_cost, batch.headers or ()))
+
+
+def row_costs(batch: RecordBatch) -> list[int]:
+    """Return about how many bytes each of some waiting records takes, which add up to the cost."""
+    headers = repeat(()) if batch.headers is None else batch.headers
+    return [
+        _ROW_BYTES + len(value or b"") + len(key or b"") + _headers_cost(own)
+        for value, key, own in zip(batch.values, batch.keys, headers, strict=False)
+    ]
+
+
+def _headers_cost(headers: Sequence[Header]) -> int:
+    if not headers:
+        return 0
+    cost = _HEADERS_BYTES + _HEADER_BYTES * len(headers)
+    for name, value in headers:
+        cost += len(name) + len(value or b"")
     return cost
 
 

@@ -29,12 +29,12 @@ payloads that *fingerprint* has read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
 
-from worker.bus import Record, TopicPartition
+from worker.bus import Record, RecordBatch, TopicPartition
 
 __all__ = ["Deaths", "Notes"]
 
@@ -145,10 +145,10 @@ class Deaths:
                 )  # fmt: skip
         state.alone, state.reading = None, {}
 
-    def careful(self, records: Sequence[Record]) -> bool:
+    def careful(self, batches: Iterable[RecordBatch]) -> bool:
         """Return whether these documents must be read one at a time."""
         ends = self._state.careful
-        return bool(ends) and any(one.offset < ends.get(one.partition, 0) for one in records)
+        return any(batch.offsets[0] < ends.get(batch.place.partition, 0) for batch in batches)
 
     def poison(self, record: Record) -> bool:
         """Return whether the worker died twice in a row while it read this document."""

@@ -9,8 +9,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, groupby
-from operator import itemgetter
+from itertools import chain, compress
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from worker.bus import (
     Outgoing,
     PartitionUnreadable,
     Record,
+    RecordBatch,
     TopicPartition,
     state_of,
 )
@@ -33,7 +33,7 @@ from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
-from worker.stages.framing import Aside, Framer, Signed, Span, checksum
+from worker.stages.framing import Aside, Framer, Signed, Span, checksums
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, SetAside, beyond, encode
@@ -45,56 +45,46 @@ _log = logging.getLogger(__name__)
 
 
 _POISON = "the worker died twice while it read this document"
-_PLACE = itemgetter(0, 1)
-"""The topic and the partition of a record."""
 _UNREAD = "unreadable: an operator set this offset aside, since its batch can't be unpacked"
 _AT_ONCE = 5_000
 """Offsets that one transaction sets aside: a small batch may have millions of empty records."""
 
 
-def _ends(records: Sequence[Record]) -> dict[TopicPartition, int]:
-    """Return the offsets after the last record of each partition."""
-    last = {(record[0], record[1]): record[2] for record in records}  # by index: a hot path
-    return {TopicPartition(*place): offset + 1 for place, offset in last.items()}
-
-
 @dataclass(slots=True)
-class _Part:
-    """What was read of a partition in a burst: the documents, and what is set aside.
+class _Read:
+    """What was read of a batch: the documents, and what is set aside.
 
-    ``end`` is the offset after the last record.
+    ``rows`` are those of the documents in the batch; None if all of them are documents.
     """
 
-    records: list[Record] = field(default_factory=list)
-    ids: list[bytes] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    batch: RecordBatch
+    rows: list[int] | None
+    ids: list[bytes]
+    times: list[int]
+    texts: list[str]
     aside: Aside = field(default_factory=Aside.nothing)
-    end: int = 0
 
-    def signed(self, signed: Signature, rows: slice) -> Signed:
-        """Return the documents that aren't blank; ``rows`` are theirs in ``signed``."""
-        columns = Signed(
-            np.array([record[2] for record in self.records], np.int64),
-            np.array(self.times, np.int64),
-            np.array([checksum(record[5] or b"") for record in self.records], np.uint64),
-            self.ids,
-            signed.sketches[rows],
-            signed.texts[rows],
-            signed.shingles[rows],
-        )
-        stays = ~signed.blank[rows]
-        if stays.all():
-            return columns
-        offsets, times, checksums, _, sketches, texts, shingles = columns
+    def row(self, number: int) -> int:
+        """Return the row in the batch of one of the documents."""
+        return number if self.rows is None else self.rows[number]
+
+    def signed(self, signed: Signature, within: slice) -> Signed:
+        """Return the documents that aren't blank; ``within`` are theirs in ``signed``."""
+        stays = ~signed.blank[within]
+        rows, values, ids, offsets = self.rows, self.batch.values, self.ids, self.batch.offsets
+        if rows is not None:
+            values, offsets = [values[row] for row in rows], offsets[rows]
+        if not stays.all():
+            kept = stays.tolist()
+            values, ids = list(compress(values, kept)), list(compress(ids, kept))
         return Signed(
             offsets[stays],
-            times[stays],
-            checksums[stays],
-            list(compress(self.ids, stays.tolist())),
-            sketches[stays],
-            texts[stays],
-            shingles[stays],
+            np.array(self.times, np.int64)[stays],
+            checksums(values),
+            ids,
+            signed.sketches[within][stays],
+            signed.texts[within][stays],
+            signed.shingles[within][stays],
         )
 
 
@@ -206,7 +196,7 @@ class Fingerprint:
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
         quiet: Mapping[TopicPartition, int] = NOTHING,
     ) -> Burst:
@@ -217,8 +207,8 @@ class Fingerprint:
         self._textless = 0
         self._tally.clear()
         outgoing, starts = self._set_aside()
-        if records:
-            outgoing += self._taken(records)
+        if batches:
+            outgoing += self._taken(batches)
         for place, end in quiet.items():
             if self._next.get(place, end) < end:
                 outgoing += self._covered(place, end, [])
@@ -227,20 +217,21 @@ class Fingerprint:
         offsets = {**self._turned, **self._ends}
         return Burst(outgoing, offsets, more=bool(self._skipping), starts=starts)
 
-    def _taken(self, records: Sequence[Record]) -> list[Outgoing]:
-        """Return the frames and rejections of a batch; note what killed the worker, if anything."""
+    def _taken(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
+        """Return the frames and rejections of batches; note what killed the worker, if anything."""
         outgoing: list[Outgoing] = []
         deaths = self._deaths
-        ends = _ends(records)
+        ends = {batch.place: batch.end for batch in batches}
         self._ends |= ends
-        if deaths.careful(records):
-            for record in records:
+        if deaths.careful(batches):
+            for record in chain.from_iterable(batches):
                 outgoing += self._read_alone(record)
         else:
             deaths.reading(ends)
-            outgoing += self._read(records)
+            outgoing += self._read(batches)
         deaths.done()
-        self._guard.check(len(records) - self._textless, self._textless)
+        documents = sum(map(len, batches)) - self._textless
+        self._guard.check(documents, self._textless)
         return outgoing
 
     def _skip(self, place: TopicPartition, offset: int) -> bool:
@@ -294,7 +285,7 @@ class Fingerprint:
         """
         if record.value is None or not self._deaths.poison(record):
             self._deaths.reading_alone(record)
-            return self._read([record])
+            return self._read(RecordBatch.of([record]))
         size = len(record.value or b"")
         _log.error(
             "%s[%d]@%d (%d bytes) is rejected as poison: %s",
@@ -307,57 +298,50 @@ class Fingerprint:
             *self._covered(partition, record.offset + 1, [record.offset]),
         ]
 
-    def _read(self, records: Sequence[Record]) -> list[Outgoing]:
+    def _read(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
         """Return the frames and rejections of some documents."""
         outgoing: list[Outgoing] = []
-        parts: dict[TopicPartition, _Part] = {}
-        for place, run in groupby(records, _PLACE):
-            part = parts.setdefault(TopicPartition(*place), _Part())
-            outgoing += self._parted(list(run), part)
-        texts = [text for part in parts.values() for text in part.texts]
-        self._look_at(records[0].topic, texts)
+        parts = [self._parted(batch, outgoing) for batch in batches]
+        texts = [text for part in parts for text in part.texts]
+        self._look_at(batches[0].place.topic, texts)
         signed = self._fingerprinter.sign(texts)
         first = 0
-        for partition, part in parts.items():
-            rows = slice(first, first + len(part.texts))
-            first = rows.stop
-            blank = signed.blank[rows]
-            for at in np.flatnonzero(blank).tolist():
-                record = part.records[at]
+        for part in parts:
+            within = slice(first, first + len(part.texts))
+            first = within.stop
+            for number in np.flatnonzero(signed.blank[within]).tolist():
+                record = part.batch.record(part.row(number))
                 self._count_rejected("empty-text")
                 reason = "empty-text: nothing is left of the text once it is normalised"
                 outgoing.append(self._reject(record, reason))
                 part.aside.offsets.append(record.offset)
             part.aside.offsets.sort()
-            span = Span(partition.partition, self._next[partition], part.end)
-            outgoing += self._framed(span, part.signed(signed, rows), part.aside)
-            self._next[partition] = span.end
+            place = part.batch.place
+            span = Span(place.partition, self._next[place], part.batch.end)
+            outgoing += self._framed(span, part.signed(signed, within), part.aside)
+            self._next[place] = span.end
         return outgoing
 
-    def _parted(self, run: Sequence[Record], part: _Part) -> list[Outgoing]:
-        """Read records of one partition into its part; return the rejections."""
-        outgoing: list[Outgoing] = []
-        part.end = run[-1].offset + 1
-        read = self._reader.read_all(run)
+    def _parted(self, batch: RecordBatch, outgoing: list[Outgoing]) -> _Read:
+        """Read a batch; add its rejections to ``outgoing``."""
+        read = self._reader.read_all(batch)
         texts = [text for text in read.texts if text is not None]
-        if len(texts) == len(run) and not self._watch.active:
-            part.records += run
-            part.ids += read.ids
-            part.times += read.times
-            part.texts += texts
-            return outgoing
-        for record, ident, text, time in zip(run, *read, strict=True):
+        if len(texts) == len(batch) and not self._watch.active:
+            return _Read(batch, None, read.ids, read.times, texts)
+        rows: list[int] = []
+        part = _Read(batch, rows, [], [], [])
+        for row, (ident, text, time) in enumerate(zip(*read, strict=True)):
             if text is None:
-                document = self._read_slowly(record, part.aside, outgoing)
+                document = self._read_slowly(batch.record(row), part.aside, outgoing)
             else:
                 document = Document(ident, text, time)
             if document is not None:
-                part.records.append(record)
+                rows.append(row)
                 part.ids.append(document.id)
                 part.times.append(document.time)
                 part.texts.append(document.text)
-                self._look(record, record.value or b"")
-        return outgoing
+                self._look(batch.place.topic, batch.values[row] or b"")
+        return part
 
     def _read_slowly(
         self, record: Record, aside: Aside, outgoing: list[Outgoing]
@@ -378,10 +362,10 @@ class Fingerprint:
             aside.tombstones.append((record.offset, ident))
         return None
 
-    def _look(self, record: Record, value: bytes) -> None:
+    def _look(self, topic: str, value: bytes) -> None:
         """Warn of a field that the first documents lack, if this is the last of them."""
         if warning := self._watch.add(value):
-            _log.warning("%s: %s", record.topic, warning)
+            _log.warning("%s: %s", topic, warning)
 
     def _forgotten(self, record: Record) -> bytes | None:
         """Return the id that a tombstone forgets; None if it can't be told."""
@@ -397,7 +381,7 @@ class Fingerprint:
     def _deleted(self, record: Record, deletion: Deleted) -> bytes:
         """Return the id that a delete with a value forgets."""
         self._textless += 1
-        self._look(record, record.value or b"")
+        self._look(record.topic, record.value or b"")
         said = f"{deletion.detail}, so it forgets document {deletion.id.decode()!r}"
         self._first.tell("delete", record, said, logging.INFO)
         return deletion.id
@@ -410,7 +394,7 @@ class Fingerprint:
         if error.code == NULL_TEXT:
             said += "; for the deletes of a change feed see documents.deletes"
             self._textless += 1
-            self._look(record, value)
+            self._look(record.topic, value)
         self._guard.rejected(error, value)
         self._first.tell(error.code, record, said)
 

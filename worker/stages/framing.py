@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Self
 
@@ -21,12 +21,18 @@ from worker.wire import (
     document_bytes,
 )
 
-__all__ = ["Aside", "Framer", "Signed", "Span", "checksum"]
+__all__ = ["Aside", "Framer", "Signed", "Span", "checksum", "checksums"]
 
 
 def checksum(payload: bytes) -> int:
-    """Return the 64-bit hash by which *route* recognises the payload."""
+    """Return the 64-bit hash by which *route* recognises a payload."""
     return mmh3.mmh3_x64_128_utupledigest(payload, 0)[0]
+
+
+def checksums(payloads: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
+    """Return the `checksum` of each of n payloads, uint64[n]."""
+    digest = mmh3.mmh3_x64_128_utupledigest
+    return np.array([digest(payload or b"", 0)[0] for payload in payloads], np.uint64)
 
 
 class Span(NamedTuple):

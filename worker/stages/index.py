@@ -11,6 +11,7 @@ from worker.bus import (
     Outgoing,
     PartitionUnreadable,
     Record,
+    RecordBatch,
     TopicPartition,
 )
 from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
@@ -113,7 +114,7 @@ class Index(Generic[StoreT]):
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
         quiet: Mapping[TopicPartition, int] = NOTHING,  # noqa: ARG002 -- the log outlasts a shard
     ) -> Burst:
@@ -125,9 +126,8 @@ class Index(Generic[StoreT]):
         # A poll may return a partition's records in several runs. They are judged as one batch,
         # because the store doesn't show the first run's changes until the transaction commits.
         by_partition: dict[TopicPartition, list[Record]] = {}
-        for record in records:
-            place = TopicPartition(record.topic, record.partition)
-            by_partition.setdefault(place, []).append(record)
+        for batch in batches:
+            by_partition.setdefault(batch.place, []).extend(batch)
         read = _Read(self._judge.placed)
         for partition, group in by_partition.items():
             shard = self._shards.owned.get(partition)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from worker.bus import Record
+from worker.bus import Record, RecordBatch
 from worker.stages.base import StageError
-from worker.stages.budget import answer_cost, record_cost
-from worker.stages.unpacking import Found, Judged, add_found, judged_of, next_named
+from worker.stages.budget import answer_cost, batch_cost, row_costs
+from worker.stages.unpacking import Found, Judged, absolute, add_found, judged_of, next_named
 from worker.wire import Ids, MatchFrame
 
 __all__ = ["Answers", "Lane", "Step"]
@@ -37,15 +39,22 @@ class _Answer(NamedTuple):
 class Step(NamedTuple):
     """The shards' answers for a range of offsets up to ``end``.
 
-    ``accounted`` are the offsets that were read but not judged; None from older workers.
-    ``forgetting`` are those of them that forget a document.
+    ``answer`` is shard 0's. ``found`` are all shards' matches by offset.
     """
 
     end: int
-    judged: deque[Judged]
-    accounted: frozenset[int] | None
-    forgetting: frozenset[int]
+    answer: MatchFrame
+    judged: Judged
     found: Mapping[int, list[Found]]
+
+    def named(self) -> tuple[frozenset[int] | None, frozenset[int]]:
+        """Return the offsets that were read but not judged, and those that forget a document.
+
+        The first is None from older workers.
+        """
+        answer, start = self.answer, self.answer.start
+        accounted = None if answer.accounted is None else absolute(answer.accounted, start)
+        return accounted, absolute(answer.forgetting, start)
 
 
 @dataclass(slots=True)
@@ -149,11 +158,10 @@ class Lane:
     generations: list[list[Answers]]
     using: int = 0
     """The place of the generation in use."""
-    documents: deque[Record] = field(default_factory=deque)
+    documents: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
+    """Those that wait, and how many bytes they take."""
     cost: int = 0
-    """The cost of all waiting documents, in bytes."""
-    costs: deque[int] = field(default_factory=deque)
-    """The cost of each waiting document, in bytes."""
+    """How many bytes all of them take."""
 
     @property
     def answers(self) -> list[Answers]:
@@ -170,21 +178,25 @@ class Lane:
         """Return whether these answers go on from what is published."""
         return all(one.begin is not None and one.begin <= self.published for one in answers)
 
-    def add(self, record: Record) -> None:
-        """Keep a document."""
-        self.documents.append(record)
-        cost = record_cost(record)
-        self.costs.append(cost)
+    def add(self, batch: RecordBatch) -> None:
+        """Keep documents."""
+        cost = batch_cost(batch)
+        self.documents.append((batch, cost))
         self.cost += cost
-        self.arrived = record.offset + 1
+        self.arrived = batch.end
 
-    def take(self, until: int) -> list[Record]:
+    def take(self, until: int) -> list[RecordBatch]:
         """Remove and return the documents before an offset."""
-        documents, costs = self.documents, self.costs
         taken = []
-        while documents and documents[0].offset < until:
-            taken.append(documents.popleft())
-            self.cost -= costs.popleft()
+        while self.documents and self.documents[0][0].offsets[0] < until:
+            batch, cost = self.documents.popleft()
+            if batch.end > until:
+                row = int(np.searchsorted(batch.offsets, until))
+                batch, rest = batch.rows(0, row), batch.rows(row, len(batch))
+                cost -= (left := batch_cost(rest))
+                self.documents.appendleft((rest, left))
+            self.cost -= cost
+            taken.append(batch)
         return taken
 
     def ready(self) -> int:
@@ -225,22 +237,24 @@ class Lane:
         found: dict[int, list[Found]] = {}
         for frame in heads:
             add_found(frame, self.published, end, found)
-        return Step(end, *judged_of(heads[0], self.published, end), found)
+        return Step(end, heads[0], judged_of(heads[0], self.published, end), found)
 
     def _fits(self, room: int) -> int:
         """Return before which offset documents fit into ``room`` bytes; the first always fits."""
-        if self.cost > room:
-            for record, cost in zip(self.documents, self.costs, strict=True):
-                if room <= 0:
-                    return record.offset
-                room -= cost
+        if self.cost <= room:
+            return sys.maxsize
+        for batch, cost in self.documents:
+            if cost >= room:
+                row = 1 + bisect_left(list(accumulate(row_costs(batch))), room)
+                return batch.end if row >= len(batch) else int(batch.offsets[row])
+            room -= cost
         return sys.maxsize
 
     def waits_in_vain(self) -> int | None:
         """Return the first waiting document's offset if its answer may have been deleted."""
         if not self.documents:
             return None
-        first = self.documents[0].offset
+        first = int(self.documents[0][0].offsets[0])
         in_vain = any(answers.cut and answers.covered <= first for answers in self.answers)
         return first if in_vain else None
 

@@ -7,9 +7,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from lsh import Fingerprinter
-from worker.bus import LogReader, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import LogReader, Outgoing, PartitionUnreadable, Record, RecordBatch, TopicPartition
 from worker.formats.base import DocumentFormat
 from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst
@@ -140,12 +141,12 @@ class Refingerprint:
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,
         quiet: Mapping[TopicPartition, int] = NOTHING,
     ) -> Burst:
         """Take frames, sign payloads that are here, and return what is complete; see `Stage`."""
-        for record in records:
+        for record in chain.from_iterable(batches):
             self._take(record)
         found = self._found()
         if wanted := self._wanted():

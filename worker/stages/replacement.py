@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
-from worker.bus import Record, TopicPartition
+from worker.bus import Record, RecordBatch
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.stages.base import StageError
 from worker.stages.deaths import Deaths
@@ -170,13 +170,13 @@ class Signer:
         Raises:
             StageError: a payload is not that of the document that was judged.
         """
-        records = [one.record for _, payloads in found for one in payloads]
-        if self.deaths.careful(records):
+        batches = RecordBatch.of(one.record for _, payloads in found for one in payloads)
+        if self.deaths.careful(batches):
             for frame, payloads in found:
                 for one in payloads:
                     self._sign_alone(frame, one)
         else:
-            self.deaths.reading({TopicPartition(one[0], one[1]): one[2] + 1 for one in records})
+            self.deaths.reading({batch.place: batch.end for batch in batches})
             self._sign(found)
         self.deaths.done()
 

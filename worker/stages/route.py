@@ -6,12 +6,25 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, compress
+from operator import not_
 
-from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
+import numpy as np
+import numpy.typing as npt
+
+from worker.bus import (
+    AnyOutgoing,
+    Header,
+    Outgoing,
+    OutgoingBatch,
+    PartitionUnreadable,
+    Record,
+    RecordBatch,
+    TopicPartition,
+)
 from worker.formats.match_writer import MatchWriter
 from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, StageError, unread
-from worker.stages.framing import checksum
+from worker.stages.framing import checksums
 from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, best
 from worker.stages.waits import Waits
@@ -31,6 +44,11 @@ from worker.wire.headers import (
 __all__ = ["Route"]
 
 _log = logging.getLogger(__name__)
+
+_UNIQUE: Header = (VERDICT, b"unique")
+_DUPLICATE: Header = (VERDICT, b"duplicate")
+_OWN_BYTES = len(VERDICT) + len(SEQUENCE) + len(SOURCE) + 90
+"""About how many bytes the headers of every verdict take."""
 
 
 class Route:
@@ -92,7 +110,7 @@ class Route:
         self._held: frozenset[TopicPartition] = frozenset()
         self._tally = Tally()
         self._unique_count = self._duplicate_count = 0
-        self._timestamps: list[int] = []
+        self._timestamps: list[npt.NDArray[np.int64]] = []
         self._room = sys.maxsize
 
     def adopt(
@@ -161,6 +179,12 @@ class Route:
         lane.arrived = max(lane.arrived, after)
         return after
 
+    def _pass_quiet(self, quiet: Mapping[TopicPartition, int]) -> None:
+        """Note which documents have all been read."""
+        for place, position in quiet.items():
+            if place.topic == self._documents:
+                self._pass(place, position)
+
     def unreadable(self, error: PartitionUnreadable) -> int | None:
         """Pass documents that are set aside; see `Stage`."""
         place = error.partition
@@ -190,27 +214,23 @@ class Route:
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,
         quiet: Mapping[TopicPartition, int] = NOTHING,
     ) -> Burst:
         """Buffer records, and return the verdicts that are complete; see `Stage`."""
-        outgoing: list[Outgoing] = []
+        outgoing: list[AnyOutgoing] = []
         offsets: dict[TopicPartition, int] = {}
         self._clear_counts()
-        for record in records:
-            lane = self._lanes[record.partition]
-            if record.topic != self._documents:
-                self._take_answer(record)
-            elif record.offset < lane.published:
-                outgoing.append(self._not_judged(record))
-                offsets[TopicPartition(record.topic, record.partition)] = lane.published
-            else:
-                lane.add(record)
-        for place, position in quiet.items():
-            if place.topic == self._documents:
-                self._pass(place, position)
         self._room = room
+        for batch in batches:
+            if batch.place.topic != self._documents:
+                for record in batch:
+                    self._take_answer(record)
+            elif late := self._take_documents(batch):
+                outgoing += late
+                offsets[batch.place] = self._lanes[batch.place.partition].published
+        self._pass_quiet(quiet)
         for number, lane in list(self._lanes.items()):
             offsets.update(self._publish(number, lane, outgoing))
             if self._room <= 0:
@@ -223,6 +243,14 @@ class Route:
         self._look()
         more = self._room <= 0
         return Burst(outgoing, offsets, room - self._room, more=more, held=self._ahead())
+
+    def _take_documents(self, batch: RecordBatch) -> list[Outgoing]:
+        """Keep documents; return the rejections of those where others were published before."""
+        lane = self._lanes[batch.place.partition]
+        late = int(np.searchsorted(batch.offsets, lane.published))
+        if late < len(batch):
+            lane.add(batch.rows(late, len(batch)))
+        return list(map(self._not_judged, batch.rows(0, late)))
 
     def _take_answer(self, record: Record) -> None:
         shard = self._shard_of[record.topic]
@@ -247,14 +275,16 @@ class Route:
         )  # fmt: skip
 
     def _publish(
-        self, number: int, lane: Lane, outgoing: list[Outgoing]
+        self, number: int, lane: Lane, outgoing: list[AnyOutgoing]
     ) -> dict[TopicPartition, int]:
         """Publish a lane's complete documents, as far as there is room; return the new offsets."""
         offsets: dict[TopicPartition, int] = {}
         while self._room > 0 and (step := lane.step(self._room)) is not None:
-            published = list(self._outcomes(number, lane, step))
-            self._room -= sum(record.size for record in published)
-            outgoing += published
+            rest = step.judged
+            for batch in lane.take(step.end):
+                judged, rest = rest.split(batch.end)
+                outgoing += self._outcomes(batch, judged, step)
+            outgoing += (self._gone(number, offset) for offset in rest.offsets.tolist())
             lane.published = step.end
             offsets[TopicPartition(self._documents, number)] = step.end
             for place in self._inputs[number][1:]:
@@ -263,44 +293,92 @@ class Route:
                     offsets[place] = after
         return offsets
 
-    def _outcomes(self, number: int, lane: Lane, step: Step) -> Iterator[Outgoing]:
-        """Return what to publish for each document of a step, in order."""
-        judged = step.judged
-        for record in lane.take(step.end):
-            offset = record.offset
-            while judged and judged[0].offset < offset:
-                yield self._gone(number, judged.popleft())
-            if record.value is None or offset in step.forgetting:
-                yield from self._pass_on(record)
-            elif judged and judged[0].offset == offset:
-                yield self._verdict(record, judged.popleft(), step.found.get(offset))
-            elif step.accounted is not None and offset not in step.accounted:
-                yield self._not_judged(record)
-        while judged:
-            yield self._gone(number, judged.popleft())
+    def _outcomes(self, batch: RecordBatch, judged: Judged, step: Step) -> Iterator[AnyOutgoing]:
+        """Return what to publish of waiting documents, and of judged ones that are gone, in order.
 
-    def _verdict(self, record: Record, judged: Judged, found: list[Found] | None) -> Outgoing:
-        value = record.value or b""
-        if checksum(value) != judged.checksum:
-            return self._changed(record)
-        source = b"%s-%d-%d" % (record.topic.encode(), record.partition, record.offset)
-        matches = best(found, self._writer.max_matches) if found else []
-        own = [
-            (VERDICT, b"duplicate" if matches else b"unique"),
-            (SEQUENCE, b"%d" % judged.sequence),
-            (SOURCE, source),
+        Those that are what was judged follow each other in long runs.
+        """
+        number = batch.place.partition
+        at, there = judged.rows_of(batch.offsets)
+        same = np.zeros(len(batch), bool)
+        same[there] = checksums(compress(batch.values, there)) == judged.checksums[at[there]]
+        same &= [value is not None for value in batch.values]
+        goes_on = same[1:] & same[:-1] & (np.diff(at) == 1)
+        cuts = [*(np.flatnonzero(~goes_on) + 1).tolist(), len(batch)]
+        named: tuple[frozenset[int] | None, frozenset[int]] | None = None
+        row = done = 0
+        for cut in cuts:
+            first = int(at[row])
+            yield from (self._gone(number, gone) for gone in judged.offsets[done:first].tolist())
+            if same[row]:
+                yield from self._verdicts(batch.rows(row, cut), judged.sequence + first, step.found)
+            else:
+                named = named or step.named()
+                yield from self._other(batch.record(row), *named, judged=bool(there[row]))
+            done = first + int(there[row:cut].sum())
+            row = cut
+        yield from (self._gone(number, gone) for gone in judged.offsets[done:].tolist())
+
+    def _other(
+        self,
+        record: Record,
+        accounted: frozenset[int] | None,
+        forgetting: frozenset[int],
+        *,
+        judged: bool,
+    ) -> Iterator[Outgoing]:
+        """Return what to publish of a record that isn't a document as it was judged."""
+        if record.value is None or record.offset in forgetting:
+            yield from self._pass_on(record)
+        elif judged:
+            yield self._changed(record)
+        elif accounted is not None and record.offset not in accounted:
+            yield self._not_judged(record)
+
+    def _verdicts(
+        self, batch: RecordBatch, sequence: int, found: Mapping[int, list[Found]]
+    ) -> Iterator[OutgoingBatch]:
+        """Return the documents with their verdicts; their sequence numbers follow each other."""
+        place, offsets = batch.place, batch.offsets.tolist()
+        prefix = b"%s-%d-" % (place.topic.encode(), place.partition)
+        values = list(batch.values)
+        headers: list[list[Header]] = [
+            [_UNIQUE, (SEQUENCE, b"%d" % number), (SOURCE, b"%s%d" % (prefix, offset))]
+            for number, offset in enumerate(offsets, sequence)
         ]
-        topic = self._unique
-        if matches:
-            topic = self._duplicate
-            value, listed, first = self._writer.write(record, matches)
-            own += [(MATCHES, listed), (FIRST, first)]
-            self._duplicate_count += 1
-        else:
-            self._unique_count += 1
-        if record.timestamp >= 0:
-            self._timestamps.append(record.timestamp)
-        return self._forward(topic, record, value, (*without_own(record.headers), *own))
+        duplicate = [False] * len(batch)
+        for row in [row for row, offset in enumerate(offsets) if offset in found] if found else ():
+            matches = best(found[offsets[row]], self._writer.max_matches)
+            if matches:
+                values[row], listed, first = self._writer.write(batch.record(row), matches)
+                headers[row][0] = _DUPLICATE
+                headers[row] += (MATCHES, listed), (FIRST, first)
+                self._room -= len(listed) + len(first)
+                duplicate[row] = True
+        if batch.headers is not None:
+            both = zip(batch.headers, headers, strict=True)
+            headers = [[*without_own(given), *own] for given, own in both]
+        stamps = [None if stamp < 0 else stamp for stamp in batch.timestamps.tolist()]
+        self._room -= batch.size + _OWN_BYTES * len(batch)
+        self._timestamps.append(batch.timestamps)
+        count = duplicate.count(True)
+        self._unique_count += len(batch) - count
+        self._duplicate_count += count
+        for topic, chosen, many in (
+            (self._unique, map(not_, duplicate), len(batch) - count),
+            (self._duplicate, duplicate, count),
+        ):
+            if many:
+                number = place.partition if self._same[topic] else None
+                mask = list(chosen)
+                yield OutgoingBatch(
+                    topic,
+                    number,
+                    list(compress(batch.keys, mask)),
+                    list(compress(values, mask)),
+                    list(compress(headers, mask)),
+                    list(compress(stamps, mask)),
+                )
 
     def _forward(
         self,
@@ -309,7 +387,7 @@ class Route:
         value: bytes | None,
         headers: tuple[tuple[str, bytes | None], ...],
     ) -> Outgoing:
-        return Outgoing(
+        outgoing = Outgoing(
             topic,
             record.partition if self._same[topic] else None,
             record.key,
@@ -317,6 +395,8 @@ class Route:
             headers,
             record.timestamp if record.timestamp >= 0 else None,
         )
+        self._room -= outgoing.size
+        return outgoing
 
     def _pass_on(self, record: Record) -> Iterator[Outgoing]:
         """Send a tombstone, or a delete with a value, to both outputs.
@@ -331,9 +411,9 @@ class Route:
         reason = "payload-changed: its checksum is not that of the document that was judged"
         return self._reject(record, reason)
 
-    def _gone(self, number: int, judged: Judged) -> Outgoing:
+    def _gone(self, number: int, offset: int) -> Outgoing:
         reason = "payload-gone: the document was deleted from the topic after it was judged"
-        return self._reject(Record(self._documents, number, judged.offset, -1, None, None), reason)
+        return self._reject(Record(self._documents, number, offset, -1, None, None), reason)
 
     def _not_judged(self, record: Record) -> Outgoing:
         return self._reject(record, NOT_JUDGED)
@@ -352,10 +432,9 @@ class Route:
         metrics, now = self._metrics, self._metrics.clock()
         metrics.add(table.DOCUMENTS, self._unique_count, "unique")
         metrics.add(table.DOCUMENTS, self._duplicate_count, "duplicate")
-        metrics.observe(
-            table.LATENCY_SECONDS,
-            [max(0.0, now - timestamp / 1_000) for timestamp in self._timestamps],
-        )
+        stamps = np.concatenate([np.empty(0, np.int64), *self._timestamps])
+        seconds = np.maximum(0.0, now - stamps[stamps >= 0] / 1_000)
+        metrics.observe(table.LATENCY_SECONDS, seconds.tolist())
         self._tally.commit(metrics)
         self._clear_counts()
 

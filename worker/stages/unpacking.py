@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -12,15 +11,35 @@ import numpy.typing as npt
 from lsh.index import Match
 from worker.wire import MatchFrame
 
-__all__ = ["Found", "Judged", "add_found", "best", "judged_of", "next_named"]
+__all__ = ["Found", "Judged", "absolute", "add_found", "best", "judged_of", "next_named"]
 
 
 class Judged(NamedTuple):
-    """A judged document: its offset, its payload's checksum when judged, its sequence number."""
+    """n judged documents: ``offsets`` int64[n], and ``checksums`` uint64[n] of their payloads.
 
-    offset: int
-    checksum: int
+    Their sequence numbers ascend from ``sequence`` by one.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    checksums: npt.NDArray[np.uint64]
     sequence: int
+
+    def split(self, until: int) -> tuple[Judged, Judged]:
+        """Return those before an offset, and the others."""
+        row = int(np.searchsorted(self.offsets, until))
+        before = Judged(self.offsets[:row], self.checksums[:row], self.sequence)
+        return before, Judged(self.offsets[row:], self.checksums[row:], self.sequence + row)
+
+    def rows_of(
+        self, offsets: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Return the row at which each of m offsets is or would be, and whether it is there.
+
+        Both are arrays [m].
+        """
+        rows = np.searchsorted(self.offsets, offsets)
+        there = np.append(self.offsets, -1)[rows] == offsets
+        return rows, there
 
 
 class Found(NamedTuple):
@@ -78,34 +97,18 @@ def next_named(frame: MatchFrame, offset: int) -> int:
     return min(following)
 
 
-def judged_of(
-    frame: MatchFrame, low: int, high: int
-) -> tuple[deque[Judged], frozenset[int] | None, frozenset[int]]:
-    """Return shard 0's judged documents from ``low`` to ``high``, and other offsets of the frame.
-
-    These are the accounted ones, and those of them that forget a document.
-    """
-    start, base = frame.start, frame.sequence
-    first, last = _places(frame.offsets, start, low, high)
-    judged = deque(
-        map(
-            Judged,
-            (frame.offsets[first:last].astype(np.int64) + start).tolist(),
-            frame.checksums[first:last].tolist(),
-            range(base + first, base + last),
-        )
-    )
-    accounted, forgetting = frame.accounted, frame.forgetting
-    return (
-        judged,
-        None if accounted is None else _absolute(accounted, start),
-        frozenset() if forgetting is None else _absolute(forgetting, start),
-    )
+def judged_of(frame: MatchFrame, low: int, high: int) -> Judged:
+    """Return shard 0's judged documents from offset ``low`` to ``high``."""
+    first, last = _places(frame.offsets, frame.start, low, high)
+    offsets = frame.offsets[first:last].astype(np.int64) + frame.start
+    return Judged(offsets, frame.checksums[first:last], frame.sequence + first)
 
 
-def _absolute(offsets: npt.NDArray[np.uint32], start: int) -> frozenset[int]:
+def absolute(offsets: npt.NDArray[np.uint32] | None, start: int) -> frozenset[int]:
     """Return offsets that are relative to ``start``."""
-    return frozenset((offsets.astype(np.int64) + start).tolist())
+    return (
+        frozenset() if offsets is None else frozenset((offsets.astype(np.int64) + start).tolist())
+    )
 
 
 def add_found(frame: MatchFrame, low: int, high: int, found: dict[int, list[Found]]) -> None:

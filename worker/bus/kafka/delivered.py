@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import repeat
 from time import monotonic
 
 from confluent_kafka import KafkaError, Message
 
 from worker.bus.kafka.codes import Means, means
 from worker.bus.port import (
+    AnyOutgoing,
     BusError,
     LogReader,
     OffsetOutOfRange,
     Outgoing,
+    OutgoingBatch,
     Record,
     TopicPartition,
+    each,
 )
 
 __all__ = ["Delivered", "Report", "visible"]
@@ -36,21 +40,30 @@ class Delivered:
     one's offset in each.
 
     Attributes:
+        batches: what is to be written.
         refused: the error of each record that was refused, by topic, key and value.
     """
 
-    def __init__(self, records: Sequence[Outgoing]) -> None:
+    def __init__(self, records: Sequence[AnyOutgoing]) -> None:
         """Take the records that are to be written."""
         self.refused: dict[tuple[str | None, object, object], str] = {}
-        self._records = records
+        self.batches = [
+            one if isinstance(one, OutgoingBatch) else OutgoingBatch.of(one) for one in records
+        ]
         self._written = 0
         self._ends: dict[TopicPartition, int] = {}
         self._chosen: dict[int, TopicPartition] = {}
 
-    def reports(self) -> Iterable[tuple[Outgoing, Report]]:
-        """Return each record with the callback for its delivery report."""
-        for number, record in enumerate(self._records):
-            yield record, self.report if record[1] is not None else partial(self._choose, number)
+    def reports(self) -> Iterator[tuple[OutgoingBatch, Iterable[Report]]]:
+        """Return the records with a callback for the delivery report of each."""
+        number = 0
+        for batch in self.batches:
+            if batch.partition is not None:
+                yield batch, repeat(self.report)
+            else:
+                places = range(number, number + len(batch.values))
+                yield batch, [partial(self._choose, place) for place in places]
+            number += len(batch.values)
 
     def report(self, error: KafkaError | None, message: Message) -> None:
         """Take a delivery report."""
@@ -66,9 +79,9 @@ class Delivered:
         elif means(error, Means.REFUSED):
             self.refused[message.topic(), message.key(), message.value()] = error.name()
 
-    def refuse(self, record: Outgoing, error: KafkaError) -> None:
+    def refuse(self, topic: str, key: bytes | None, value: bytes | None, error: KafkaError) -> None:
         """Note that a record can't be written, before any topic has seen it."""
-        self.refused[record.topic, record.key, record.value] = error.name()
+        self.refused[topic, key, value] = error.name()
 
     def _choose(self, number: int, error: KafkaError | None, message: Message) -> None:
         self.report(error, message)
@@ -86,11 +99,12 @@ class Delivered:
     @property
     def topics(self) -> list[str]:
         """Return the topics that the records are for."""
-        return sorted({record.topic for record in self._records})
+        return sorted({batch.topic for batch in self.batches})
 
     def refusals(self) -> list[Outgoing]:
         """Return the records that topics have refused."""
-        return [one for one in self._records if (one.topic, one.key, one.value) in self.refused]
+        records = each(self.batches)
+        return [one for one in records if (one.topic, one.key, one.value) in self.refused]
 
     def kept(self, reader: Callable[[Collection[str]], LogReader], seconds: float) -> list[bool]:
         """Return whether each record is committed. The transaction must have ended.
@@ -101,14 +115,14 @@ class Delivered:
         Raises:
             BusError: a partition can't be read within ``seconds``.
         """
-        if not self._ends or self._written < len(self._records):
+        if not self._ends or self._written < sum(len(one.values) for one in self.batches):
             return []
         if _UNNAMED in self._ends.values():
             raise BusError("the brokers did not say where they wrote its records")
         there = visible(reader({topic for topic, _ in self._ends}), self._ends, seconds)
         return [
             (record[:2] if record[1] is not None else self._chosen.get(number)) in there
-            for number, record in enumerate(self._records)
+            for number, record in enumerate(each(self.batches))
         ]
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
+from operator import methodcaller
 from time import monotonic
 from typing import TypeVar, cast
 
@@ -21,7 +22,7 @@ from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
 from worker.bus.kafka.identities import offset_in, transaction_in
 from worker.bus.kafka.listener import LogListener
-from worker.bus.kafka.messages import burst, record_of
+from worker.bus.kafka.messages import batches_of, burst
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
 from worker.bus.kafka.queues import Queues
@@ -30,6 +31,7 @@ from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     NO_EPOCHS,
     Aborted,
+    AnyOutgoing,
     BusError,
     Claim,
     Effect,
@@ -37,9 +39,7 @@ from worker.bus.port import (
     LogReader,
     OffsetOutOfRange,
     OutcomeUnknown,
-    Outgoing,
     Polled,
-    Record,
     TopicPartition,
     Unanswered,
     claimed,
@@ -50,6 +50,8 @@ __all__ = ["KafkaMember"]
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_error = methodcaller("error")
 
 _DRAINED_EVENTS = 100_000
 _CLOSE_SECONDS = 5.0
@@ -155,7 +157,7 @@ class KafkaMember:
             self._rejoin()
         # librdkafka waits for the whole timeout, even if an assignment arrives.
         wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._assignment.revoked else timeout
-        records = burst(self._consume, self._sift, limit, max_bytes, wait)
+        messages = burst(self._consume, self._sift, limit, max_bytes, wait)
         if self._assignment.changed and self._assignment.asking:
             self._assignment.resume_topics()
             return Polled(())
@@ -166,10 +168,9 @@ class KafkaMember:
             return self._report()
         if self._assignment.revoked:
             return self._unassigned()
-        self._assignment.advance(
-            {TopicPartition(found.topic, found.partition): found.offset + 1 for found in records}
-        )
-        return Polled(records)
+        batches = batches_of(messages)
+        self._assignment.advance({batch.place: batch.end for batch in batches})
+        return Polled(batches)
 
     def _ask_anew(self) -> None:
         """Ask for another assignment, unless the topics themselves are uneven.
@@ -231,19 +232,21 @@ class KafkaMember:
             return [found for found in messages if found.error() is not None and not found.topic()]
         return messages
 
-    def _sift(self, messages: list[Message]) -> list[Record]:
-        """Return the records that may be delivered; keep the errors.
+    def _sift(self, messages: list[Message]) -> list[Message]:
+        """Return those that may be delivered; keep the errors.
 
         A later poll handles them: raising now would lose the records before them.
         """
         broken = self._errors.broken
-        records = []
+        if not broken and not any(map(_error, messages)):
+            return messages
+        delivered = []
         for message in messages:
             if message.error() is not None:
                 self._errors.add(message)
-            elif not broken or (message.topic(), message.partition()) not in broken:
-                records.append(record_of(message))
-        return records
+            elif (message.topic(), message.partition()) not in broken:
+                delivered.append(message)
+        return delivered
 
     def _handle_error(self, error: KafkaError, message: Message | None) -> None:
         """Ignore an error that passes by itself; recover from or raise any other."""
@@ -375,7 +378,7 @@ class KafkaMember:
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[TopicPartition, int],
         *,
         epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
@@ -402,7 +405,7 @@ class KafkaMember:
 
     def _committed(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[TopicPartition, int],
         epochs: Mapping[TopicPartition, int],
     ) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ThrottleEvent
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -21,10 +21,10 @@ from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.queues import ProducerQueue
 from worker.bus.port import (
     Aborted,
+    AnyOutgoing,
     BusError,
     Fenced,
     OutcomeUnknown,
-    Outgoing,
     Refused,
     TopicPartition,
 )
@@ -32,6 +32,9 @@ from worker.bus.port import (
 __all__ = ["GroupOffsets", "TransactionalProducer", "transactional_id"]
 
 _log = logging.getLogger(__name__)
+
+Headers: TypeAlias = Sequence[list[tuple[str, str | bytes | None]]]
+"""What the client takes."""
 
 _PRODUCERS = 3
 """How many producers share the time of a renewal: one may lose all its brokers, as
@@ -191,7 +194,7 @@ class TransactionalProducer:
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         own: GroupOffsets | None = None,
         *,
         beside: Sequence[GroupOffsets] = (),
@@ -205,9 +208,8 @@ class TransactionalProducer:
         alone = own is None
         self.drop()
         producer = self._undisturbed(alone=alone)
-        sent = list(records)
-        self._queue.hear(sent)
-        self._delivered = delivered = Delivered(sent)
+        self._delivered = delivered = Delivered(list(records))
+        self._queue.hear(delivered.batches)
         timeout = self._options.commit_timeout_seconds
         try:
             producer.begin_transaction()
@@ -263,27 +265,22 @@ class TransactionalProducer:
 
     def _produce(self, producer: Producer, delivered: Delivered) -> None:
         produce = producer.produce
-        for record, report in delivered.reports():
-            topic, partition, key, value, headers, timestamp = record
-            while True:
-                try:
-                    produce(
-                        topic,
-                        value,
-                        key,
-                        -1 if partition is None else partition,
-                        report,
-                        None,
-                        timestamp or 0,
-                        list(headers) if headers else None,
-                    )
-                    break
-                except BufferError:
-                    if not len(producer):  # The queue is empty, so it never has room for this.
-                        error = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
-                        delivered.refuse(record, error)
-                        raise KafkaException(error) from None
-                    producer.poll(0.05)
+        for batch, reports in delivered.reports():
+            topic, partition, keys, values, headers, timestamps = batch
+            number = -1 if partition is None else partition
+            columns = zip(keys, values, cast("Headers", headers), timestamps, reports, strict=False)
+            for key, value, own, timestamp, report in columns:  # A hot path.
+                while True:
+                    try:
+                        stamp = timestamp or 0
+                        produce(topic, value, key, number, report, None, stamp, own or None)
+                        break
+                    except BufferError:
+                        if not len(producer):  # Its queue is empty, and has no room for this.
+                            error = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+                            delivered.refuse(topic, key, value, error)
+                            raise KafkaException(error) from None
+                        producer.poll(0.05)
 
     def _ended(self, producer: Producer, error: KafkaError, *, alone: bool) -> Exception:
         """Abort if the error requires it; return the exception to raise."""

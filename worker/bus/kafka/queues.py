@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from worker.bus.port import Queued
-from worker.bus.records import Outgoing
+from worker.bus.records import OutgoingBatch
 
 __all__ = ["ConsumerQueue", "ProducerQueue", "Queues"]
 
@@ -76,9 +76,10 @@ class ProducerQueue:
         """Begin empty."""
         self._queued = Queued()
 
-    def hear(self, records: Sequence[Outgoing]) -> None:
+    def hear(self, batches: Sequence[OutgoingBatch]) -> None:
         """Note the records of a transaction."""
-        self._queued = Queued(len(records), sum(len(one.value or b"") for one in records))
+        values = [value for batch in batches for value in batch.values]
+        self._queued = Queued(len(values), sum(map(len, filter(None, values))))
 
     def read(self) -> Queued:
         """Return what the last transaction has put into the queue."""

@@ -181,7 +181,8 @@ class KafkaReader:
         if self._brokers.lost:
             self._connect_anew()
         self._raise_kept()
-        records = burst(self._consume, self._sift, limit, max_bytes, timeout)
+        found = burst(self._consume, self._sift, limit, max_bytes, timeout)
+        records = list(map(record_of, found))
         if self._claims:
             self._check_claims(records)
         self._positions.update(
@@ -212,23 +213,23 @@ class KafkaReader:
         self._identities.check()
         return messages
 
-    def _sift(self, messages: list[Message]) -> list[Record]:
-        """Return the records to deliver; keep the errors.
+    def _sift(self, messages: list[Message]) -> list[Message]:
+        """Return those to deliver; keep the errors.
 
         A record that follows an error is left out: librdkafka continues after records whose
         checksum is wrong. So is a record from before the partition was restarted.
         """
-        records = []
+        delivered = []
         for message in messages:
             if message.error() is not None:
                 self._keep(message)
                 continue
-            record = record_of(message)
-            partition = (record.topic, record.partition)
+            partition = (message.topic() or "", message.partition() or 0)
+            offset = message.offset() or 0
             position = self._positions.get(partition)
-            if position is not None and record.offset >= position and partition not in self._errors:
-                records.append(record)
-        return records
+            if position is not None and offset >= position and partition not in self._errors:
+                delivered.append(message)
+        return delivered
 
     def _keep(self, message: Message) -> None:
         """Keep an error until everything that was read before it has been delivered."""

@@ -10,7 +10,7 @@ from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.groups import group_client
 from worker.bus.kafka.identities import metadata_of
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer
-from worker.bus.port import Effect, Fenced, LogReader, Outgoing, TopicPartition
+from worker.bus.port import AnyOutgoing, Effect, Fenced, LogReader, TopicPartition
 
 __all__ = ["KafkaWriter"]
 
@@ -50,7 +50,7 @@ class KafkaWriter:
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
     ) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
@@ -83,7 +83,7 @@ class KafkaWriter:
         return GroupOffsets(stack.enter_context(group_client(self._options, group)), offsets, notes)
 
     def _superseded(
-        self, sent: list[Outgoing], beside: list[GroupOffsets]
+        self, sent: list[AnyOutgoing], beside: list[GroupOffsets]
     ) -> tuple[dict[TopicPartition, int | None], str]:
         """Commit; return where the records are, and an empty string.
 

@@ -11,14 +11,16 @@ from worker.bus.memory.transaction import Attempt, Transaction
 from worker.bus.port import (
     NO_EPOCHS,
     Aborted,
+    AnyOutgoing,
     Claim,
     Effect,
-    Outgoing,
     Polled,
     Record,
+    RecordBatch,
     TopicPartition,
     TopicRecreated,
     claimed,
+    each,
 )
 
 __all__ = ["MemoryMember"]
@@ -86,7 +88,7 @@ class MemoryMember:
             self._group.sit(self._identity.instance, self._subscription)
         if self._generation != self._group.generation:
             return Polled((), self._take_assignment())
-        return Polled(self._fetch(limit, max_bytes))
+        return Polled(RecordBatch.of(self._fetch(limit, max_bytes)))
 
     @property
     def seated(self) -> bool:
@@ -101,7 +103,7 @@ class MemoryMember:
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[TopicPartition, int],
         *,
         epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
@@ -114,7 +116,7 @@ class MemoryMember:
         self._check()
         self._attempt = None
         self._topics.check(self._identities)
-        sent = list(records)
+        sent = list(each(records))
         batches = self._topics.route(sent)
         if not batches and not offsets:
             return

@@ -9,7 +9,7 @@ from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Attempt
-from worker.bus.port import Aborted, Effect, Fenced, Outgoing, TopicPartition
+from worker.bus.port import Aborted, AnyOutgoing, Effect, Fenced, TopicPartition, each
 
 __all__ = ["MemoryWriter"]
 
@@ -40,7 +40,7 @@ class MemoryWriter:
 
     def commit(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[AnyOutgoing],
         offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
     ) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
@@ -50,7 +50,7 @@ class MemoryWriter:
         if not self._renewed:
             raise RuntimeError(f"writer {self._identity.instance}: call renew first")
         self._attempt = None
-        sent = list(records)
+        sent = list(each(records))
         batches = self._topics.route(sent)
         if not batches:
             return {}
