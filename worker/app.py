@@ -43,6 +43,7 @@ from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
 from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
+from worker.stages.document_cache import DocumentCache
 from worker.stages.judge import Judge
 from worker.stages.refingerprint import Refingerprint
 from worker.topology import Topology
@@ -71,6 +72,7 @@ class Environment:
         metrics: what is exported.
         stores: the memory of all shards.
         leftovers: what is told of files that a store leaves behind.
+        documents: what is kept for *route* of the documents that *fingerprint* has read.
         fetches: returns who notes what is fetched of the documents; without it, nothing is noted.
         background: whether shards are opened, fetched and shipped in threads of their own, as a
             worker needs it that must go on polling. A bus for one thread can't have it.
@@ -85,6 +87,7 @@ class Environment:
     metrics: Metrics = field(default_factory=Metrics)
     stores: StoreMemory | None = None
     leftovers: Leftovers | None = None
+    documents: DocumentCache | None = None
     fetches: Callable[[], Fetches] | None = None
     background: bool = False
     journal: bool = False
@@ -226,9 +229,20 @@ class Application:
                 transaction_seconds=timeout,
             ),
             metrics=self._own_metrics,
+            has_room=self._has_room if stage == "fingerprint" else lambda _seconds: True,
             probe=self.environment.probe(stage),
             clock=self._clock,
         )
+
+    def _has_room(self, seconds: float) -> bool:
+        """Wait for room for more documents; in one thread, nothing can make room meanwhile."""
+        cache = self._cache
+        return cache is None or cache.has_room(seconds if self.environment.background else 0)
+
+    @property
+    def _cache(self) -> DocumentCache | None:
+        """Return what keeps documents, of which one stage each may read and publish them."""
+        return self.environment.documents if isinstance(self._mode, InUse) else None
 
     @property
     def _own_metrics(self) -> Metrics:
@@ -293,6 +307,7 @@ class Application:
                 for number, start in enumerate(starts)
             },
             aside=self._aside,
+            cache=self._cache,
             metrics=self.metrics,
         )
 
@@ -474,6 +489,7 @@ class Application:
             },
             buffer_bytes=self.shares.lanes,
             aside=self._aside,
+            cache=self._cache,
             metrics=self.metrics,
             clock=self._clock,
         )

@@ -23,6 +23,7 @@ from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe
 from worker.settings import Settings
+from worker.stages.document_cache import DocumentCache
 from worker.topology import Topology
 
 __all__ = ["Assembly"]
@@ -69,6 +70,7 @@ class Assembly:
             metrics,
             self._stores,
             self._leftovers,
+            DocumentCache(self.shares.lanes, clock=clock),
             self._fetches,
             background=background,
             journal=True,

@@ -398,7 +398,10 @@ class CarefulMember:
                 self._held = partition, self._clock()
             else:
                 self._reader.stop(partition)
-        self._member.pause(asked.keys() - self._at.keys())
+        others = asked.keys() - self._at.keys()
+        for partition in others:  # What is committed of it next may have been read elsewhere.
+            self._epochs.pop(partition, None)
+        self._member.pause(others)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""

@@ -127,8 +127,9 @@ class Member(Protocol):
 
         The offsets carry the group's generation, so a stale transaction is refused. A transaction
         without offsets is guarded only by the producer's epoch, and needs no seat. The id of its
-        topic is committed with each offset, and the leader epoch in which it was read. The member
-        is told the ``epochs`` of what it doesn't read itself, as with ``of``. An `Offset` has its
+        topic is committed with each offset, and the leader epoch in which it was read, if the
+        member has read up to there. It is told the ``epochs`` of what it doesn't read itself, as
+        with ``of``. An `Offset` has its
         state committed with it; a plain number ends the state of its partition.
 
         Raises:

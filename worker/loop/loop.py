@@ -47,10 +47,14 @@ class Loop:
         begins: Collection[str] = (),
         options: LoopOptions | None = None,
         metrics: Metrics | None = None,
+        has_room: Callable[[float], bool] = lambda _seconds: True,
         probe: Probe = UNWATCHED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take a stage and its member; nothing is read before `step`.
+
+        Before it reads, `step` waits until there is room for what is read: ``has_room`` takes how
+        many seconds it may wait, and returns whether there is. There must be within seconds.
 
         ``partitions`` says how many partitions of each input topic are read: from 0 on. Others,
         which were added to a topic, are not read, whoever has them.
@@ -65,6 +69,7 @@ class Loop:
         self._options = limits = options or LoopOptions()
         self._pace = Pace(limits.max_records, limits.max_bytes, limits.transaction_seconds)
         self._metrics = metrics or Metrics()
+        self._has_room = has_room
         self._probe = probe
         self._clock = clock
         self._assigned: frozenset[TopicPartition] = frozenset()
@@ -157,9 +162,15 @@ class Loop:
         pauses or doesn't read yet. The restore of a shard is monitored separately.
         """
         lags = self._member.lag()
-        started = {at: lag for at, lag in lags.items() if at in self._next}
+        reached = dict(self._next)
+        for at, position in self._next.items():
+            # What was processed without being read here isn't waiting.
+            reached[at] = max(position, self._committed.get(at, position))
+            if at in lags:
+                lags[at] = max(0, lags[at] - (reached[at] - position))
+        started = {at: lag for at, lag in lags.items() if at in reached}
         self.behind = sum(lag for at, lag in started.items() if at not in self._held)
-        self._backlog.look(self._next, started)
+        self._backlog.look(reached, started)
         self._show_lags(lags)
         return lags
 
@@ -187,7 +198,11 @@ class Loop:
         if self.inherited is not None:
             self._inherit(self.inherited)
             return False
-        polled = self._poll(self._timeout(wait))
+        timeout = self._timeout(wait)
+        if not self._has_room(timeout):
+            self.busy = False
+            return False
+        polled = self._poll(timeout)
         if polled is None:
             return False
         if polled.assignment is not None:

@@ -32,6 +32,7 @@ from worker.generations.turns import SEALED, WAITING
 from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.deaths import Deaths
+from worker.stages.document_cache import DocumentCache
 from worker.stages.first_cases import FirstCases
 from worker.stages.framing import Aside, Framer, Signed, Span, checksums
 from worker.stages.reject_limit import RejectGuard, RejectLimit
@@ -114,6 +115,7 @@ class Fingerprint:
         sealed: bool = False,
         starts: Mapping[TopicPartition, int] | None = None,
         aside: Sequence[SetAside] = (),
+        cache: DocumentCache | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """Take where to read and write, how to read a document, and how to sign its text.
@@ -127,6 +129,7 @@ class Fingerprint:
         ``starts``: where to begin the partitions that have not been begun; see
         `worker.generations.turns`.
         ``aside``: the ranges that are rejected unread.
+        ``cache``: keeps documents for *route* of the same worker.
         """
         self._fingerprints = topology.fingerprints
         self._rejected = topology.rejected
@@ -144,6 +147,7 @@ class Fingerprint:
         self._sealed = sealed
         self._starts = starts or {}
         self._aside = aside
+        self._cache = cache or DocumentCache(0)
         self._skipping: dict[TopicPartition, int] = {}
         self._turned: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
@@ -164,6 +168,7 @@ class Fingerprint:
         """
         self._turned = {}
         self._next = offsets = self._in_turn(offsets)
+        self._cache.read_from({place.partition: at for place, at in offsets.items()})
         self._ends = {}
         self._tally.clear()
         self._deaths.passed(offsets)
@@ -320,6 +325,7 @@ class Fingerprint:
             span = Span(place.partition, self._next[place], part.batch.end)
             outgoing += self._framed(span, part.signed(signed, within), part.aside)
             self._next[place] = span.end
+            self._cache.read(place.partition, span.end, part.batch)
         return outgoing
 
     def _parted(self, batch: RecordBatch, outgoing: list[Outgoing]) -> _Read:
@@ -406,6 +412,7 @@ class Fingerprint:
         """Return frames up to an offset, without documents."""
         span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
+        self._cache.read(partition.partition, end)
         return self._framed(span, self._nothing, Aside(accounted, []))
 
     def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:
@@ -435,6 +442,7 @@ class Fingerprint:
 
     def close(self) -> None:
         """Release the notes."""
+        self._cache.read_from({})
         self._deaths.close()
 
     def committed(self) -> None:

@@ -24,6 +24,7 @@ from worker.bus import (
 from worker.formats.match_writer import MatchWriter
 from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, StageError, unread
+from worker.stages.document_cache import DocumentCache
 from worker.stages.framing import checksums
 from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, best
@@ -72,10 +73,12 @@ class Route:
         clock: Callable[[], float],
         buffer_bytes: int = 64 << 20,
         aside: Sequence[SetAside] = (),
+        cache: DocumentCache | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """Take where to read and write; ``following`` has the index's next generation.
 
+        ``cache`` may have documents that are read by the same worker.
         ``same_partitions``: which outputs have as many partitions as the input. ``clock`` returns
         seconds from an unknown start. ``aside``: the ranges of documents that are not read:
         *fingerprint* rejects them.
@@ -108,6 +111,9 @@ class Route:
         self._answers: dict[TopicPartition, Answers] = {}
         self._inputs: dict[int, list[TopicPartition]] = {}
         self._held: frozenset[TopicPartition] = frozenset()
+        self._cache = cache or DocumentCache(0)
+        self._cached: set[TopicPartition] = set()
+        """The documents that come from the cache."""
         self._tally = Tally()
         self._unique_count = self._duplicate_count = 0
         self._timestamps: list[npt.NDArray[np.int64]] = []
@@ -128,6 +134,7 @@ class Route:
         self._answers = {}
         self._inputs = {}
         self._held = frozenset()
+        self._cached = set()
         self._room = sys.maxsize
         starts = {}
         for (topic, number), offset in offsets.items():
@@ -171,6 +178,7 @@ class Route:
             after = beyond(self._aside, number, begin[documents])
             if after is not None:
                 starts[documents] = self._pass(documents, after)
+        self._cache.publish_from({number: lane.published for number, lane in self._lanes.items()})
         return starts
 
     def _pass(self, documents: TopicPartition, after: int) -> int:
@@ -231,6 +239,7 @@ class Route:
                 outgoing += late
                 offsets[batch.place] = self._lanes[batch.place.partition].published
         self._pass_quiet(quiet)
+        starts = self._fill()
         for number, lane in list(self._lanes.items()):
             offsets.update(self._publish(number, lane, outgoing))
             if self._room <= 0:
@@ -242,10 +251,34 @@ class Route:
                 offsets[place] = position
         self._look()
         more = self._room <= 0
-        return Burst(outgoing, offsets, room - self._room, more=more, held=self._ahead())
+        held = self._ahead() | self._cached
+        return Burst(outgoing, offsets, room - self._room, more=more, held=held, starts=starts)
+
+    def _fill(self) -> dict[TopicPartition, int]:
+        """Take the documents from the cache that have their answers.
+
+        Returns the documents that must be read from the log from now on, and from where.
+        """
+        starts: dict[TopicPartition, int] = {}
+        for number, lane in self._lanes.items():
+            documents = TopicPartition(self._documents, number)
+            cut = any(answers.cut for answers in lane.answers)
+            covered = max(lane.arrived, min(answers.covered for answers in lane.answers))
+            taken = None if cut else self._cache.take(number, lane.arrived, covered)
+            if taken is not None:
+                self._cached.add(documents)
+                for batch in taken.batches:
+                    lane.add(batch)
+                self._pass(documents, taken.reached)
+            elif documents in self._cached:
+                self._cached.discard(documents)
+                starts[documents] = lane.arrived
+        return starts
 
     def _take_documents(self, batch: RecordBatch) -> list[Outgoing]:
         """Keep documents; return the rejections of those where others were published before."""
+        if batch.place in self._cached:
+            return []  # They are in the cache, too.
         lane = self._lanes[batch.place.partition]
         late = int(np.searchsorted(batch.offsets, lane.published))
         if late < len(batch):
@@ -451,7 +484,8 @@ class Route:
             return
         self._looked_at = now
         waiting = sum(lane.total() for lane in self._lanes.values())
-        self._metrics.set(table.MEMORY_BYTES, waiting, "lanes")
+        self._cache.wait_beside(waiting)
+        self._metrics.set(table.MEMORY_BYTES, waiting + self._cache.cost, "lanes")
         self._waits.look(
             {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, now
         )
@@ -470,3 +504,4 @@ class Route:
     def close(self) -> None:
         """Drop the buffers."""
         self._lanes = {}
+        self._cache.publish_from({})

@@ -416,21 +416,30 @@ class KafkaMember:
                 place: self._identities.metadata(place.topic, at, self._transaction)
                 for place, at in offsets.items()
             }
-            own = GroupOffsets(self._consumer, offsets, notes, self._epochs(epochs))
+            own = GroupOffsets(self._consumer, offsets, notes, self._epochs(offsets, epochs))
             self._producer.commit(records, own)
         except Fenced as error:
             return str(error)
         return None
 
-    def _epochs(self, told: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    def _epochs(
+        self, offsets: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
         """Return the leader epochs to commit with offsets; ``told`` are those of other readers.
 
         None is before what was committed last: what is read anew may still be of earlier leaders.
+        Of what nobody has read up to its offset, the epoch isn't known.
         """
-        found = dict(self._assignment.epochs()) if self._identities.of is None else {}
+        own = self._identities.of is None
+        found = dict(self._assignment.epochs()) if own else {}
         before = {partition: claim.epoch for partition, claim in self._claims.items()}
         for partition, epoch in (*told.items(), *before.items()):
             found[partition] = max(epoch, found.get(partition, epoch))
+        if own:
+            read = self._assignment.positions()
+            for partition, offset in offsets.items():
+                if partition not in told and offset > read.get(partition, offset):
+                    found.pop(partition, None)
         return found
 
     def _drain_events(self) -> None:

@@ -322,4 +322,8 @@ class MemoryMember:
         before = {partition: claim.epoch for partition, claim in self._claims.items()}
         for partition, epoch in (*told.items(), *before.items()):
             epochs[partition] = max(epoch, epochs.get(partition, epoch))
+        for partition, offset in offsets.items():  # Nobody has read up to there.
+            unread = self.of is None and offset > self._positions.get(partition, offset)
+            if unread and partition not in told:
+                epochs.pop(partition, None)
         transaction.commit_offsets(self._identity.group, offsets, of=self.of, epochs=epochs)
