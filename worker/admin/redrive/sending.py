@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from worker.admin.redrive.progress_log import Line, ProgressLog
-from worker.bus import BusError, Fenced, LogWriter, Outgoing, Refused, TopicPartition
+from worker.bus import AnyOutgoing, BusError, Fenced, LogWriter, Outgoing, Refused, TopicPartition
 from worker.bus.compacted import PARTITION
 from worker.loop.options import LoopOptions
 from worker.loop.transactions import Transactions
@@ -90,7 +90,7 @@ class Sending:
 
     def _commit(
         self,
-        records: Sequence[Outgoing],
+        records: Sequence[AnyOutgoing],
         _offsets: Mapping[TopicPartition, int],
     ) -> None:
         try:
