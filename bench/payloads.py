@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.fingerprint import documents, seconds
 from bench.report import Figures, Target, show
 from lsh import Fingerprinter, Parameters
-from worker.bus import Record, TopicPartition
+from worker.bus import Record, RecordBatch, TopicPartition
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.stages.fingerprint import Fingerprint
@@ -94,7 +94,7 @@ def _seconds(fingerprinter: Fingerprinter, payloads: list[bytes]) -> float:
         Record(*PARTITION, offset, 1_700_000_000_000 + offset, None, payload)
         for offset, payload in enumerate(payloads)
     ]
-    bursts = [records[at : at + BURST] for at in range(0, len(records), BURST)]
+    bursts = [RecordBatch.of(records[at : at + BURST]) for at in range(0, len(records), BURST)]
     return seconds(lambda: [stage.process(burst) for burst in bursts])
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from bench.corpus import short_texts
 from bench.report import Figures, Target, console, show
 from worker.app import Application
-from worker.bus import Record, TopicPartition
+from worker.bus import Record, RecordBatch, TopicPartition, each
 from worker.bus.memory import MemoryBus
 from worker.index.snapshots import Repository, Shipper, Verification
 from worker.offline.embedded import create_topics
@@ -121,8 +121,8 @@ class _Shard:
                 )
                 for number, text in batch
             ]
-            burst = fingerprint.process(records)
-            for signed in burst.records:
+            burst = fingerprint.process(RecordBatch.of(records))
+            for signed in each(burst.records):
                 yield Record(*self._place, frames, _NOW_MS, None, signed.value)
                 frames += 1
 
@@ -136,7 +136,7 @@ class _Shard:
             start = index.adopt({self._place: committed}, _whole_log)[self._place]
             began = time.monotonic()
             for first in range(start, len(log), _BURST):
-                if index.process(log[first : first + _BURST]).offsets:
+                if index.process(RecordBatch.of(log[first : first + _BURST])).offsets:
                     index.committed()
             return time.monotonic() - began
         finally:

@@ -91,7 +91,7 @@ def test_a_member_joins_with_another_client(
         begin_at(member, place, 0)
         assert replacements(caplog, app_id) == 1
         write(cluster, place, b"after")
-        wait_until(lambda: bool(member.poll(1, 1, 0.1).records), SECONDS, "a record")
+        wait_until(lambda: bool(member.poll(1, 1, 0.1).batches), SECONDS, "a record")
 
 
 def test_members_that_join_while_brokers_list_none_get_their_partitions(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.conftest import MEMORY_FIRST
 from tests.support.bus_harness import Harness
-from tests.support.bus_seats import Seat, next_offsets, until
+from tests.support.bus_seats import Seat, next_offsets, records_of, until
 from worker.bus.port import Aborted, Fenced, Outgoing, TopicPartition
 
 BOTH_PROTOCOLS = [
@@ -45,7 +45,7 @@ def test_more_members_than_partitions(harness: Harness) -> None:
     harness.append(Outgoing(topic, 0, None, b"a"))
     for seat in seats:
         seat.start()
-    until(lambda: any(s.poll().records for s in seats), "the record")
+    until(lambda: any(s.poll().batches for s in seats), "the record")
 
 
 def test_groups_do_not_share(harness: Harness) -> None:
@@ -104,7 +104,7 @@ def test_after_a_rebalance_nothing_flows_by_itself(harness: Harness) -> None:
     assert {(r.partition, r.offset) for r in first.collect(3)} == {
         (mine.partition, offset) for offset in (2, 3, 4)
     }
-    assert second.poll().records == second.records == []
+    assert records_of(second.poll()) == second.records == []
 
 
 @pytest.mark.parametrize("harness", MEMORY_FIRST, indirect=True)

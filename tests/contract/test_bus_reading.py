@@ -227,7 +227,7 @@ def test_what_was_not_started_yet_is_out_of_no_range(harness: Harness) -> None:
     harness.trim(TopicPartition(topic, 0), 3)
     seat = harness.alone(topic)
     for _ in range(20):
-        assert not seat.poll().records
+        assert not seat.poll().batches
     seat.start(3)
     assert [r.offset for r in seat.collect(2)] == [3, 4]
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.bus_seats import records_of
 from worker.bus.memory import MemoryBus, MemoryMember, assign_ranges, murmur2, partition_for
 from worker.bus.port import Aborted, Bus, BusError, OffsetOutOfRange, Outgoing, TopicPartition
 
@@ -141,7 +142,7 @@ def test_what_all_groups_have_passed_is_dropped() -> None:
     bus.commit_offsets("slow", {P0: 0})
     fast = reader(bus, "fast")
     bus.append_many(value(n, partition=n % 2) for n in range(20))
-    assert len(fast.poll(99, 999, 0).records) == 20
+    assert len(records_of(fast.poll(99, 999, 0))) == 20
     fast.commit([], {P0: 10})
     assert bus.start_offset("t", 0) == 0
     bus.commit_offsets("slow", {P0: 4})
@@ -182,10 +183,10 @@ def test_memory_stays_flat() -> None:
         for round_ in range(50):
             bus.append_many([body] * 2_000)
             limit = 1_000 if round_ % 10 < 5 else 4_000
-            records = member.poll(limit, 1 << 20, 0).records
-            member.commit([], {P0: records[-1].offset + 1})
-        assert len(member.poll(1, 1, 0).records) == 0
-        del records
+            (batch,) = member.poll(limit, 1 << 20, 0).batches
+            member.commit([], {P0: batch.end})
+        assert not member.poll(1, 1, 0).batches
+        del batch
         assert tracemalloc.get_traced_memory()[0] < 100_000
     finally:
         tracemalloc.stop()
@@ -195,7 +196,7 @@ def test_memory_stays_flat() -> None:
 def test_partitions_take_turns(bus: MemoryBus) -> None:
     bus.append_many(value(n, partition=p) for n in range(4) for p in (0, 1))
     member = reader(bus)
-    assert [member.poll(2, 99, 0).records[0].partition for _ in range(4)] == [0, 1, 0, 1]
+    assert [records_of(member.poll(2, 99, 0))[0].partition for _ in range(4)] == [0, 1, 0, 1]
 
 
 def test_out_of_range_takes_nothing(bus: MemoryBus) -> None:
@@ -206,7 +207,7 @@ def test_out_of_range_takes_nothing(bus: MemoryBus) -> None:
         with pytest.raises(OffsetOutOfRange):
             member.poll(9, 99, 0)
     member.seek(P1, 4)
-    assert [r.offset for r in member.poll(9, 99, 0).records] == [0, 1, 2, 3]
+    assert [r.offset for r in records_of(member.poll(9, 99, 0))] == [0, 1, 2, 3]
 
 
 def test_a_seat_stays_reserved(bus: MemoryBus) -> None:

@@ -79,7 +79,7 @@ def _flip(cluster: KafkaCluster, place: TopicPartition, what: bytes) -> None:
 
 
 def _polled(seat: Seat) -> object:
-    return seat.poll().records
+    return seat.poll().batches
 
 
 def _until_refused(poll: Callable[[], object]) -> str:

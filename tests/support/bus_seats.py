@@ -6,6 +6,7 @@ the next poll brings it. Everything is waited for, and a deadline says what didn
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from worker.bus.port import (
@@ -27,6 +28,11 @@ def until(condition: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"not within {DEADLINE_SECONDS:.0f} s: {what}"
+
+
+def records_of(polled: Polled) -> list[Record]:
+    """Give the records that a poll has returned."""
+    return [*chain.from_iterable(polled.batches)]
 
 
 def next_offsets(records: Iterable[Record]) -> dict[TopicPartition, int]:
@@ -60,11 +66,12 @@ class Seat:
     def poll(self, limit: int = 500, max_bytes: int = 1 << 20) -> Polled:
         """Poll once, and take note."""
         polled = self.member.poll(limit, max_bytes, POLL_SECONDS)
-        assert len(polled.records) <= limit
+        records = records_of(polled)
+        assert len(records) <= limit
         if polled.assignment is not None:
-            assert not polled.records, "records of the time before the rebalance"
+            assert not records, "records of the time before the rebalance"
             self.assignment = polled.assignment
-        self.records += polled.records
+        self.records += records
         return polled
 
     def start(self, positions: Mapping[TopicPartition, int] | int = 0) -> None:
@@ -91,11 +98,12 @@ class Seat:
         if polled.assignment is not None:
             self.rewind()
             return False
-        if not polled.records:
+        records = records_of(polled)
+        if not records:
             return True
-        copies = [Outgoing(target, r.partition, r.key, r.value) for r in polled.records]
+        copies = [Outgoing(target, r.partition, r.key, r.value) for r in records]
         try:
-            self.member.commit(copies, next_offsets(polled.records))
+            self.member.commit(copies, next_offsets(records))
         except Aborted:
             self.rewind()
         except OutcomeUnknown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus import Outgoing, PartitionUnreadable, RecordBatch, TopicPartition
 from worker.stages import Burst, Shards
 from worker.stages.base import NOTHING
 
@@ -13,7 +13,7 @@ __all__ = ["Copier"]
 
 
 class Copier:
-    """Copies values of one partition to the topic ``out``. It is ready at once, and holds nothing.
+    """Copies values to the topic ``out``. It is ready at once, and holds nothing.
 
     Attributes:
         name: that of its group in metrics.
@@ -32,16 +32,13 @@ class Copier:
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,
         quiet: Mapping[TopicPartition, int] = NOTHING,
     ) -> Burst:
         del room, quiet
-        if not records:
-            return Burst()
-        copies = [Outgoing("out", 0, None, record.value) for record in records]
-        last = records[-1]
-        return Burst(copies, {TopicPartition(last.topic, last.partition): last.offset + 1})
+        copies = [Outgoing("out", 0, None, value) for batch in batches for value in batch.values]
+        return Burst(copies, {batch.place: batch.end for batch in batches})
 
     def committed(self) -> None:
         return

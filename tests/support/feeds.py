@@ -13,6 +13,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from tests.support.corpus import corpus
+from tests.support.stages import process
 from worker.app import Application
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Record, TopicPartition
@@ -103,7 +104,7 @@ def frames_of_feed(
             records.append(
                 Record(topology.documents, one.partition, offset, one.time, one.key, one.value)
             )
-        made = stage.process(records)
+        made = process(stage, records)
         clock = max(clock, max(one.read for one in some) + chance.randint(2, 300))
         assert {frame.topic for frame in made.records} <= {topology.fingerprints}
         frames += [

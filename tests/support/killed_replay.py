@@ -10,6 +10,7 @@ from typing import Final, cast
 from tests.support.checker import Source, Verdict
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.replay import Answers, stamped, with_shards
+from tests.support.stages import process
 from worker.app import Application
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Record, TopicPartition
@@ -60,7 +61,7 @@ class KilledReplay:
         index = self._started()
         while min(self._committed.values()) < len(self._frames):
             burst, reached = self._burst()
-            produced = index.process(burst)
+            produced = process(index, burst)
             if self._chance.random() < ABORTED:
                 self._positions = dict(index.adopt(self._committed, self._range))
                 continue

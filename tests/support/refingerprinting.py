@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lsh import Fingerprinter, Parameters
 from tests.support.notes import KeptNotes
+from tests.support.stages import process
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.formats.base import DocumentOptions
@@ -203,7 +204,7 @@ class TwoLogs:
             reject_limit=RejectLimit(share=1),
         )
         stage.adopt({TopicPartition(one.topic, one.partition): 0 for one in self.sent}, _nothing)
-        burst = stage.process(self.sent)
+        burst = process(stage, self.sent)
         found: dict[tuple[int, int], Judged] = {}
         for out in burst.records:
             if out.topic == self.target.fingerprints:

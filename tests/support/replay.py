@@ -15,6 +15,7 @@ from random import Random
 import msgspec
 
 from tests.support.checker import Source, Verdict
+from tests.support.stages import process
 from worker.app import Application
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Record, TopicPartition
@@ -69,7 +70,7 @@ def replay(
     index.adopt({TopicPartition(other.seats, n): 0 for n in range(shards)}, _whole_log)
     try:
         for burst in _bursts(frames, 60, other):
-            produced = index.process(burst)
+            produced = process(index, burst)
             for outgoing in produced.records:
                 answers.take(decode(MatchFrame, outgoing.value, other.layout.id))
             index.committed()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
 from lsh import Fingerprinter, Parameters
 from lsh.index import BucketRules
-from worker.bus import Outgoing, Record, TopicPartition
+from worker.bus import Outgoing, Record, RecordBatch, TopicPartition, each
 from worker.formats.base import DocumentOptions
 from worker.formats.first_texts import TextWatch
 from worker.formats.json import JsonFormat
@@ -20,7 +21,8 @@ from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.store import BandStore
 from worker.metrics import Metrics
-from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route
+from worker.stages import Burst, Deaths, Fingerprint, Index, RejectLimit, Route, Stage
+from worker.stages.base import NOTHING
 from worker.stages.judge import Judge
 from worker.topology import Topology
 from worker.wire import Layout, SetAside
@@ -29,11 +31,13 @@ __all__ = [
     "DOCS",
     "LAYOUT",
     "PARAMETERS",
+    "Processed",
     "document",
     "fingerprint",
     "index",
     "judge",
     "no_watermarks",
+    "process",
     "records",
     "route",
     "seated",
@@ -143,6 +147,23 @@ def route(
     )
 
 
+class Processed(Burst):
+    """A burst whose records are single ones."""
+
+    records: list[Outgoing]
+
+
+def process(
+    stage: Stage,
+    records: Iterable[Record],
+    room: int = sys.maxsize,
+    quiet: Mapping[TopicPartition, int] = NOTHING,
+) -> Processed:
+    """Have a stage process records, in batches of those of one partition that follow each other."""
+    burst = stage.process(RecordBatch.of(records), room, quiet)
+    return Processed(*burst._replace(records=list(each(burst.records))))
+
+
 def records(outgoing: Sequence[Outgoing], topic: str, first: int = 0) -> list[Record]:
     """Turn what one stage wrote to a topic into what the next reads."""
     values = [out for out in outgoing if out.topic == topic]
@@ -163,15 +184,13 @@ def through(
     """Give the documents, and each shard's answers for them."""
     first = fingerprint()
     first.adopt({DOCS: 0}, no_watermarks)
-    signed = first.process(documents)
-    assert signed is not None
+    signed = process(first, documents)
     frames = records(signed.records, "app.fingerprints")
     second = index(path, shards)
     second.adopt(
         {TopicPartition("app.shards", shard): 0 for shard in range(shards)}, lambda _: (0, 0)
     )
-    answered = second.process([read for shard in range(shards) for read in seated(frames, shard)])
-    assert answered is not None
+    answered = process(second, [read for shard in range(shards) for read in seated(frames, shard)])
     second.committed()
     second.close()
     return documents, [records(answered.records, f"app.matches-{shard}") for shard in range(shards)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.bus_seats import records_of
 from tests.support.notes import KeptNotes
 from worker.bus import Offset, Outgoing, PartitionUnreadable, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
@@ -54,7 +55,7 @@ class Site:
 
 
 def polled(member: CarefulMember, limit: int = 100) -> list[tuple[int, int]]:
-    return [(one.partition, one.offset) for one in member.poll(limit, MANY, 0.0).records]
+    return [(one.partition, one.offset) for one in records_of(member.poll(limit, MANY, 0.0))]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.bus_seats import records_of
 from tests.worker.bus.shared_log import LOG, MANY, Shared, by_seat, seat
 from worker.bus.memory import MemoryMember
 from worker.bus.port import OffsetOutOfRange, Outgoing
@@ -43,7 +44,7 @@ class Site(Shared):
     def poll(self, limit: int = 1_000) -> dict[int, list[int]]:
         polled = self.member.poll(limit, MANY, 0.0)
         assert polled.assignment is None
-        return by_seat(polled.records)
+        return by_seat(records_of(polled))
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def site() -> Iterator[Site]:
 def test_an_assignment_brings_no_records_and_nothing_is_read_before_a_seek(site: Site) -> None:
     site.append(5)
     polled = site.member.poll(100, MANY, 0.0)
-    assert (polled.assignment, list(polled.records)) == (frozenset(SEATS), [])
+    assert (polled.assignment, records_of(polled)) == (frozenset(SEATS), [])
     site.member.resume(SEATS)
     assert site.poll() == {}
     assert site.member.positions() == {}
@@ -74,7 +75,7 @@ def test_a_new_assignment_forgets_where_all_were(site: Site) -> None:
     assert second.poll(1, 1, 0.0).assignment == frozenset(SEATS[1:])
     site.append(3)
     polled = site.member.poll(100, MANY, 0.0)
-    assert (polled.assignment, list(polled.records)) == (frozenset(SEATS[:1]), [])
+    assert (polled.assignment, records_of(polled)) == (frozenset(SEATS[:1]), [])
     assert site.fetching == 0
     assert site.member.positions() == {}
     assert site.member.lag() == {}

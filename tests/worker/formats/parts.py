@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.bus import Record
+from worker.bus import Record, RecordBatch
 from worker.formats.base import Document, DocumentFormat, DocumentOptions, Unreadable
 from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
@@ -27,7 +27,7 @@ def read(
     """Read a record with this value and key, in a format with these options, in both ways."""
     made, again = (_FORMATS[kind](DocumentOptions(**options)) for _ in range(2))  # type: ignore[arg-type]
     one = record(value, given)
-    ids, texts, times = again.read_all([one])
+    ids, texts, times = again.read_all(*RecordBatch.of([one]))
     try:
         document = made.read(one)
     except Unreadable:
@@ -40,4 +40,4 @@ def read(
 
 def is_read_at_once(made: DocumentFormat, one: Record) -> bool:
     """Return whether a document is read with others, and not left to `read`."""
-    return made.read_all([one]).texts != [None]
+    return made.read_all(*RecordBatch.of([one])).texts != [None]

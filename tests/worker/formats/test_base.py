@@ -64,7 +64,6 @@ def test_usual_documents_are_read_at_once_and_others_one_by_one(documents: Docum
         usual._replace(timestamp=1 << 60),
     ]
     assert [is_read_at_once(documents, one) for one in odd] == [False] * len(odd)
-    assert documents.read_all([]) == ([], [], [])
 
 
 @pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from time import monotonic
 
 import pytest
@@ -18,6 +19,7 @@ from worker.bus import (
     OutcomeUnknown,
     Outgoing,
     Record,
+    RecordBatch,
     TopicPartition,
 )
 from worker.bus.memory import MemoryBus
@@ -63,12 +65,12 @@ class Copier(Copying):
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,
         quiet: Mapping[TopicPartition, int] = NOTHING,
     ) -> Burst:
         self.rooms.append(room)
-        self.kept += records
+        self.kept += chain.from_iterable(batches)
         burst = Burst((), quiet if self.settling else NOTHING)
         if self.kept and not self.keeping:
             records, self.kept = self.kept, []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from tests.support.copying import Copier
-from worker.bus import Outgoing, Record, TopicPartition
+from worker.bus import Outgoing, RecordBatch, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.metrics import Metrics, table
@@ -34,12 +34,12 @@ class Holder(Copier):
 
     def process(
         self,
-        records: Sequence[Record],
+        batches: Sequence[RecordBatch],
         room: int = sys.maxsize,
         quiet: Mapping[TopicPartition, int] = NOTHING,
     ) -> Burst:
         del room, quiet
-        assert not records
+        assert not batches
         left, self._left = self._left, {}
         return Burst((), left)
 

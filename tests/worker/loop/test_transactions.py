@@ -9,6 +9,7 @@ import pytest
 
 from worker.bus.port import (
     Aborted,
+    AnyOutgoing,
     BusError,
     Effect,
     OutcomeUnknown,
@@ -50,13 +51,13 @@ class Log:
             raise self.unseen
         return self.left
 
-    def commit(self, records: Sequence[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+    def commit(self, records: Sequence[AnyOutgoing], offsets: Mapping[TopicPartition, int]) -> None:
         self.events.append((list(records), dict(offsets)))
         self.left, told = self.ends.pop(0)
         if told is not None:
             raise told
 
-    def see_through(self, records: Iterable[Outgoing] = (A, B, C)) -> str:
+    def see_through(self, records: Iterable[AnyOutgoing] = (A, B, C)) -> str:
         return self.transactions.see_through(list(records), OFFSETS, self.commit).outcome
 
 

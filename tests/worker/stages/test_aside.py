@@ -9,23 +9,25 @@ import pytest
 from tests.support.stages import (
     DOCS,
     LAYOUT,
+    Processed,
     document,
     fingerprint,
     no_watermarks,
+    process,
     records,
     route,
     through,
     whole_log,
 )
 from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
-from worker.stages import Burst, Fingerprint
+from worker.stages import Fingerprint
 from worker.wire import FingerprintFrame, SetAside, beyond, decode
 
 ASIDE = (SetAside(0, 2, 5),)
 MATCHES = TopicPartition("app.matches-0", 0)
 
 
-def rejected(outgoing: tuple[Outgoing, ...] | list[Outgoing]) -> list[tuple[int, str]]:
+def rejected(outgoing: list[Outgoing]) -> list[tuple[int, str]]:
     """Return the offset and the code of what was rejected."""
     found = []
     for one in outgoing:
@@ -37,7 +39,7 @@ def rejected(outgoing: tuple[Outgoing, ...] | list[Outgoing]) -> list[tuple[int,
     return found
 
 
-def spans(burst: Burst) -> list[tuple[int, int, list[int], list[int]]]:
+def spans(burst: Processed) -> list[tuple[int, int, list[int], list[int]]]:
     """Return what frames cover: from, to, the documents, and what was read and not judged."""
     found = []
     for record in records(burst.records, "app.fingerprints"):
@@ -51,8 +53,8 @@ def unreadable(offset: int, place: TopicPartition = DOCS) -> PartitionUnreadable
     return PartitionUnreadable(place, offset, "it can't be unpacked", whole=True)
 
 
-def done(stage: Fingerprint) -> Burst:
-    burst = stage.process([])
+def done(stage: Fingerprint) -> Processed:
+    burst = process(stage, [])
     stage.committed()
     return burst
 
@@ -61,15 +63,15 @@ class TestFingerprint:
     def test_a_batch_that_can_t_be_read_is_rejected_and_covered(self) -> None:
         stage = fingerprint(aside=ASIDE)
         assert stage.adopt({DOCS: 0}, no_watermarks) == {DOCS: 0}
-        assert stage.process([document(0), document(1)]).offsets
+        assert process(stage, [document(0), document(1)]).offsets
         stage.committed()
         assert stage.unreadable(unreadable(2)) is None
         burst = done(stage)
-        assert rejected(list(burst.records)) == [(n, "unreadable") for n in (2, 3, 4)]
+        assert rejected(burst.records) == [(n, "unreadable") for n in (2, 3, 4)]
         assert spans(burst) == [(2, 5, [], [2, 3, 4])]
         assert burst.offsets == {DOCS: 5}
         assert (burst.more, burst.starts) == (False, {DOCS: 5})
-        after = stage.process([document(5)])
+        after = process(stage, [document(5)])
         assert after.starts == {}
         assert spans(after) == [(5, 6, [5], [])]
 
@@ -79,7 +81,7 @@ class TestFingerprint:
         other = TopicPartition("documents", 1)
         assert stage.adopt({DOCS: begin, other: 7}, no_watermarks) == {other: 7}
         burst = done(stage)
-        assert [offset for offset, _ in rejected(list(burst.records))] == [*range(begin, 5)]
+        assert [offset for offset, _ in rejected(burst.records)] == [*range(begin, 5)]
         assert spans(burst) == [(begin, 5, [], [*range(begin, 5)])]
         assert burst.starts == {DOCS: 5}
 
@@ -89,13 +91,13 @@ class TestFingerprint:
         assert stage.unreadable(unreadable(2)) is None
         burst = done(stage)
         assert spans(burst) == [(0, 5, [], [2, 3, 4])]
-        assert [offset for offset, _ in rejected(list(burst.records))] == [2, 3, 4]
+        assert [offset for offset, _ in rejected(burst.records)] == [2, 3, 4]
 
     def test_other_partitions_go_on_meanwhile(self) -> None:
         stage = fingerprint(aside=ASIDE)
         other = TopicPartition("documents", 1)
         stage.adopt({DOCS: 2, other: 0}, no_watermarks)
-        burst = stage.process([document(0)._replace(partition=1)])
+        burst = process(stage, [document(0)._replace(partition=1)])
         assert burst.offsets == {DOCS: 5, other: 1}
         assert spans(burst) == [(2, 5, [], [2, 3, 4]), (0, 1, [0], [])]
 
@@ -113,8 +115,8 @@ class TestFingerprint:
         stage = fingerprint(aside=ASIDE)
         for _ in range(2):
             stage.adopt({DOCS: 2}, no_watermarks)
-            burst = stage.process([])
-            assert len(rejected(list(burst.records))) == 3
+            burst = process(stage, [])
+            assert len(rejected(burst.records)) == 3
             assert burst.starts == {DOCS: 5}
 
     def test_what_is_not_set_aside_ends_the_worker_with_what_to_do(self) -> None:
@@ -141,7 +143,7 @@ class TestRoute:
         documents, answers = self.answered(tmp_path)
         stage = route(aside=(SetAside(0, 2, 5),))
         stage.adopt({DOCS: 0, MATCHES: 0}, whole_log)
-        assert stage.process([*documents, *answers]).offsets
+        assert process(stage, [*documents, *answers]).offsets
         assert stage.unreadable(unreadable(2)) == 5
 
     def test_it_begins_after_the_range(self) -> None:

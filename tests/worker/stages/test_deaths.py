@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, document
-from worker.bus import Record, TopicPartition
+from worker.bus import Record, RecordBatch, TopicPartition
 from worker.stages import Deaths
 
 TEN = [document(n) for n in range(10)]
@@ -20,7 +20,7 @@ def dies_of_burst(notes: KeptNotes) -> None:
 def dies_of(notes: KeptNotes, offset: int) -> None:
     """Read documents alone, up to one that is the last."""
     deaths = notes.life()
-    assert deaths.careful(TEN)
+    assert deaths.careful(RecordBatch.of(TEN))
     for record in TEN[: offset + 1]:
         if not deaths.poison(record):
             deaths.reading_alone(record)
@@ -47,17 +47,17 @@ def test_a_death_while_nothing_is_read_is_nobodys_fault() -> None:
     deaths = notes.life()
     deaths.reading({DOCS: 10})
     deaths.done()
-    assert not notes.life().careful(TEN)
+    assert not notes.life().careful(RecordBatch.of(TEN))
 
 
 def test_only_the_documents_up_to_the_end_of_the_burst_are_read_alone() -> None:
     notes = KeptNotes()
     dies_of_burst(notes)
     deaths = notes.life()
-    assert deaths.careful(TEN)
-    assert deaths.careful([document(9), document(10)])
-    assert not deaths.careful([document(10)])
-    assert not deaths.careful([Record("documents", 1, 3, 0, None, b"")])
+    assert deaths.careful(RecordBatch.of(TEN))
+    assert deaths.careful(RecordBatch.of([document(9), document(10)]))
+    assert not deaths.careful(RecordBatch.of([document(10)]))
+    assert not deaths.careful(RecordBatch.of([Record("documents", 1, 3, 0, None, b"")]))
 
 
 def test_a_document_behind_the_burst_is_found_in_whatever_burst_it_comes() -> None:
@@ -67,7 +67,7 @@ def test_a_document_behind_the_burst_is_found_in_whatever_burst_it_comes() -> No
     dies_of(notes, 7)
     deaths = notes.life()
     deaths.passed({DOCS: 3})
-    assert deaths.careful(TEN[3:])
+    assert deaths.careful(RecordBatch.of(TEN[3:]))
     assert poison(deaths) == [7]
 
 
@@ -115,7 +115,7 @@ def test_several_are_remembered_until_they_are_passed() -> None:
     assert poison(deaths) == poison(notes.life()) == [4, 9]
     deaths.passed({DOCS: 10})
     assert poison(notes.life()) == []
-    assert not notes.life().careful(TEN)
+    assert not notes.life().careful(RecordBatch.of(TEN))
 
 
 def test_a_partition_that_others_have_taken_further_is_above_suspicion() -> None:
@@ -125,19 +125,19 @@ def test_a_partition_that_others_have_taken_further_is_above_suspicion() -> None
     deaths = notes.life()
     deaths.passed({OTHER: 100})
     deaths.passed({DOCS: 9, OTHER: 100})
-    assert deaths.careful(TEN)
+    assert deaths.careful(RecordBatch.of(TEN))
     dies_of(notes, 4)
     deaths = notes.life()
     deaths.passed({DOCS: 10})
-    assert not deaths.careful(TEN)
+    assert not deaths.careful(RecordBatch.of(TEN))
     assert poison(deaths) == []
 
 
 def test_notes_about_another_topic_of_the_same_name_are_void() -> None:
     notes = KeptNotes()
     dies_of_burst(notes)
-    assert not notes.life("another").careful(TEN)
-    assert not notes.life().careful(TEN)
+    assert not notes.life("another").careful(RecordBatch.of(TEN))
+    assert not notes.life().careful(RecordBatch.of(TEN))
 
 
 @pytest.mark.parametrize("value", [b"", b"nonsense", b"[]", b'{"topic":"id","reading":[]}'])
@@ -145,6 +145,6 @@ def test_notes_that_mean_nothing_are_ignored(
     value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     notes = KeptNotes(value)
-    assert not notes.life().careful(TEN)
+    assert not notes.life().careful(RecordBatch.of(TEN))
     assert "can't be understood" in caplog.text
-    assert not notes.life().careful(TEN)
+    assert not notes.life().careful(RecordBatch.of(TEN))

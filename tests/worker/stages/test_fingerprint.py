@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from lsh import Parameters
 from tests.support.notes import KeptNotes
-from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
+from tests.support.stages import (
+    DOCS,
+    LAYOUT,
+    document,
+    fingerprint,
+    no_watermarks,
+    process,
+    records,
+)
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
 from worker.formats.first_texts import TextWatch
@@ -31,7 +39,7 @@ class TestFingerprint:
         stage.adopt({DOCS: 3}, no_watermarks)
         bad = Record("documents", 0, 6, 1, b"k", b"not json", (("h", b"\xff"),))
         tombstone = Record("documents", 0, 7, 1, b"k", None)
-        burst = stage.process([document(4), document(5), bad, tombstone, document(9)])
+        burst = process(stage, [document(4), document(5), bad, tombstone, document(9)])
         assert burst.offsets == {DOCS: 10}
         frames = [
             decode(FingerprintFrame, record.value, LAYOUT)
@@ -52,7 +60,7 @@ class TestFingerprint:
     def test_a_burst_with_nothing_readable_still_moves_on(self) -> None:
         stage = fingerprint()
         stage.adopt({DOCS: 0}, no_watermarks)
-        burst = stage.process([Record("documents", 0, 0, 1, None, b"bad")])
+        burst = process(stage, [Record("documents", 0, 0, 1, None, b"bad")])
         (frame,) = records(burst.records, "app.fingerprints")
         assert decode(FingerprintFrame, frame.value, LAYOUT).end == 1
 
@@ -61,7 +69,7 @@ class TestFingerprint:
         assert fingerprint().adopt({DOCS: 3}, no_watermarks) == {DOCS: 3}
         stage = fingerprint(skip_deleted=True)
         assert stage.adopt({DOCS: 3}, lambda _: (8, 20)) == {DOCS: 8}
-        burst = stage.process([document(9)])
+        burst = process(stage, [document(9)])
         (frame,) = records(burst.records, "app.fingerprints")
         found = decode(FingerprintFrame, frame.value, LAYOUT)
         assert (found.start, found.end) == (3, 10)  # Frames tile over what is gone.
@@ -71,7 +79,7 @@ class TestFingerprint:
         stage.adopt({DOCS: 0}, no_watermarks)
         count = 2 * ACCOUNTED_OFFSETS + 1
         tombstones = [Record("documents", 0, n, 1, b"k", None) for n in range(count)]
-        burst = stage.process([*tombstones, document(count)])
+        burst = process(stage, [*tombstones, document(count)])
         frames = [
             decode(FingerprintFrame, record.value, LAYOUT)
             for record in records(burst.records, "app.fingerprints")
@@ -87,7 +95,7 @@ class TestFingerprint:
         stage.adopt({DOCS: 0}, no_watermarks)
         wrong = [Record("documents", 0, n, 1, None, b'{"body": "x"}') for n in range(200)]
         with pytest.raises(StageError, match=r"200 of the last 200 .* no-text \(200\)"):
-            stage.process(wrong)
+            process(stage, wrong)
 
     def test_a_few_rejected_among_many_do_not_stop_it(self) -> None:
         stage = fingerprint(RejectLimit(share=0.5, window=1_000))
@@ -95,14 +103,14 @@ class TestFingerprint:
         mixed = [
             document(n) if n % 3 else Record("documents", 0, n, 1, None, b"bad") for n in range(300)
         ]
-        assert stage.process(mixed).offsets
+        assert process(stage, mixed).offsets
 
     def test_what_holds_no_documents_is_covered_by_a_frame_without(self) -> None:
         stage = fingerprint()
         stage.adopt({DOCS: 3}, no_watermarks)
-        first = stage.process([document(4)])
-        settled = stage.process((), quiet={DOCS: 9})
-        after = stage.process([document(9)])
+        first = process(stage, [document(4)])
+        settled = process(stage, (), quiet={DOCS: 9})
+        after = process(stage, [document(9)])
         frames = []
         for burst in (first, settled, after):
             (record,) = records(burst.records, "app.fingerprints")
@@ -117,7 +125,7 @@ class TestFingerprint:
         stage = fingerprint(watched=("text", "title"))
         stage.adopt({DOCS: 0}, no_watermarks)
         for start in range(0, 3_000, 1_000):
-            stage.process([document(start + n) for n in range(1_000)])
+            process(stage, [document(start + n) for n in range(1_000)])
         (warning,) = [record.getMessage() for record in caplog.records]
         assert warning == (
             "documents: none of the first 2,000 documents has a value in field 'title'; the fields"
@@ -131,7 +139,7 @@ class TestFingerprint:
         stage.adopt({DOCS: 0}, no_watermarks)
         for offset in range(4):
             value = b'{"text": "<p>Some page, number %d</p>"}' % offset
-            stage.process([Record("documents", 0, offset, 1, None, value)])
+            process(stage, [Record("documents", 0, offset, 1, None, value)])
         (warning,) = [record.getMessage() for record in caplog.records]
         assert warning.startswith("documents: 2 of the first 2 documents look like HTML")
 
@@ -142,7 +150,7 @@ def frames_of(
     """Return the frames that *fingerprint* makes of records, from offset 0 on."""
     stage = fingerprint(frame_bytes=frame_bytes, deaths=deaths)
     stage.adopt({DOCS: 0}, no_watermarks)
-    burst = stage.process(records_)
+    burst = process(stage, records_)
     made = records(burst.records, "app.fingerprints")
     return [decode(FingerprintFrame, record.value, LAYOUT) for record in made]
 
@@ -192,12 +200,12 @@ class TestTombstones:
         metrics = Metrics()
         stage = fingerprint(metrics=metrics)
         stage.adopt({DOCS: 0}, no_watermarks)
-        stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
+        process(stage, [tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
         stage.adopt({DOCS: 0}, no_watermarks)  # As after an abort.
-        stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
+        process(stage, [tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
         assert metrics.value(table.TOMBSTONES_UNUSABLE) == 0
         stage.committed()
-        stage.process([document(3)])
+        process(stage, [document(3)])
         stage.committed()
         assert metrics.value(table.TOMBSTONES_UNUSABLE) == 2
 
@@ -248,7 +256,7 @@ class TestFirstCases:
         stage.adopt({DOCS: 0}, no_watermarks)
         long = document(0)._replace(key=b"12", value=b'{"text": "a text"}')
         sent = [long, long, document(0)._replace(value=b'{"text": null}'), tombstone(0, b"x")]
-        stage.process([record._replace(offset=n) for n, record in enumerate(sent)])
+        process(stage, [record._replace(offset=n) for n, record in enumerate(sent)])
         bad, null, forgets_nothing = [record.getMessage() for record in caplog.records]
         assert bad == (
             "documents[0]@0: rejected: bad-id: the key has 2 bytes (hexadecimal 3132);"
@@ -270,7 +278,7 @@ class TestFirstCases:
         caplog.set_level("INFO")
         stage = fingerprint(options=DocumentOptions(deletes="forget"))
         stage.adopt({DOCS: 0}, no_watermarks)
-        burst = stage.process([document(n)._replace(value=DELETE % n) for n in range(2)])
+        burst = process(stage, [document(n)._replace(value=DELETE % n) for n in range(2)])
         (frame,) = records(burst.records, "app.fingerprints")
         assert forgotten([decode(FingerprintFrame, frame.value, LAYOUT)]) == [(0, b"0"), (1, b"1")]
         (said,) = [record.getMessage() for record in caplog.records]
@@ -285,12 +293,12 @@ class TestFirstCases:
         stage = fingerprint()
         stage.adopt({DOCS: 0}, no_watermarks)
         forged = b'{"text": [], "at": "\\u001b[2J"}'
-        stage.process([document(0)._replace(value=forged), document(1)])
+        process(stage, [document(0)._replace(value=forged), document(1)])
         assert all(record.getMessage().isprintable() for record in caplog.records)
         assert len(caplog.records) == 1
 
     def test_they_can_be_silent(self, caplog: pytest.LogCaptureFixture) -> None:
         stage = fingerprint(silent=True)
         stage.adopt({DOCS: 0}, no_watermarks)
-        stage.process([document(0)._replace(value=b"{}")])
+        process(stage, [document(0)._replace(value=b"{}")])
         assert not caplog.records

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
+from tests.support.stages import (
+    DOCS,
+    LAYOUT,
+    Processed,
+    document,
+    fingerprint,
+    no_watermarks,
+    process,
+    records,
+)
 from worker.bus import Offset, TopicPartition
 from worker.generations.turns import SEALED, WAITING
 from worker.stages import Burst, Fingerprint
@@ -11,7 +20,7 @@ from worker.wire import FingerprintFrame, decode
 OTHER = TopicPartition("documents", 1)
 
 
-def spans(burst: Burst) -> list[tuple[int, int]]:
+def spans(burst: Processed) -> list[tuple[int, int]]:
     """Return the ranges of a burst's frames."""
     found = [
         decode(FingerprintFrame, r.value, LAYOUT)
@@ -24,28 +33,28 @@ class TestSealed:
     def test_partitions_are_sealed_where_they_are_and_not_read(self) -> None:
         stage = fingerprint(sealed=True)
         assert stage.adopt({DOCS: 7, OTHER: Offset(5, SEALED)}, no_watermarks) == {}
-        burst = stage.process([])
+        burst = process(stage, [])
         assert burst == Burst([], {DOCS: Offset(7, SEALED)})
         stage.committed()
-        assert not stage.process([]).offsets
+        assert not process(stage, []).offsets
 
     def test_what_was_not_committed_is_sealed_again(self) -> None:
         stage = fingerprint(sealed=True)
         stage.adopt({DOCS: 7}, no_watermarks)
-        assert stage.process([]) == stage.process([]) == Burst([], {DOCS: Offset(7, SEALED)})
+        assert process(stage, []) == process(stage, []) == Burst([], {DOCS: Offset(7, SEALED)})
         stage.adopt({DOCS: Offset(7, SEALED)}, no_watermarks)
-        assert not stage.process([]).offsets
+        assert not process(stage, []).offsets
 
     def test_a_worker_with_an_earlier_plan_reads_nothing_of_it(self) -> None:
         stage = fingerprint()
         assert stage.adopt({DOCS: Offset(2, SEALED), OTHER: 3}, no_watermarks) == {OTHER: 3}
-        assert not stage.process([]).offsets
-        assert not stage.process((), quiet={DOCS: 9}).offsets
+        assert not process(stage, []).offsets
+        assert not process(stage, (), quiet={DOCS: 9}).offsets
 
     def test_positions_of_an_earlier_stage_are_not_covered(self) -> None:
         stage = fingerprint(sealed=True)
         stage.adopt({DOCS: 7}, no_watermarks)
-        assert stage.process((), quiet={DOCS: 9}) == Burst([], {DOCS: Offset(7, SEALED)})
+        assert process(stage, (), quiet={DOCS: 9}) == Burst([], {DOCS: Offset(7, SEALED)})
 
 
 class TestBegin:
@@ -58,26 +67,26 @@ class TestBegin:
     def test_nothing_is_read_before_there_is_a_start(self) -> None:
         stage = fingerprint()
         assert stage.adopt({DOCS: Offset(1, WAITING)}, no_watermarks) == {}
-        assert not stage.process([]).offsets
+        assert not process(stage, []).offsets
 
     def test_the_start_is_committed_even_if_nothing_comes(self) -> None:
         stage = self.begun()
-        assert stage.process([]) == Burst([], {DOCS: 4})
+        assert process(stage, []) == Burst([], {DOCS: 4})
         stage.committed()
-        assert not stage.process([]).offsets
+        assert not process(stage, []).offsets
 
     def test_the_first_frame_begins_there(self) -> None:
-        burst = self.begun().process([document(5)])
+        burst = process(self.begun(), [document(5)])
         assert spans(burst) == [(4, 6)]
         assert burst.offsets == {DOCS: 6}
 
     def test_a_start_goes_with_the_frames_of_other_partitions(self) -> None:
         stage = self.begun()
-        burst = stage.process([document(11)._replace(partition=1)])
+        burst = process(stage, [document(11)._replace(partition=1)])
         assert spans(burst) == [(11, 12)]
         assert burst.offsets == {DOCS: 4, OTHER: 12}
 
     def test_what_was_sealed_later_does_not_begin_again(self) -> None:
         stage = fingerprint(starts={DOCS: 4})
         assert stage.adopt({DOCS: Offset(2, SEALED)}, no_watermarks) == {}
-        assert not stage.process([]).offsets
+        assert not process(stage, []).offsets

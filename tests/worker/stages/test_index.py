@@ -17,6 +17,7 @@ from tests.support.stages import (
     fingerprint,
     index,
     no_watermarks,
+    process,
     records,
     seated,
     through,
@@ -54,11 +55,11 @@ class TestIndex:
         seats = [TopicPartition("app.shards", shard) for shard in range(2)]
         stage = index(tmp_path, shards=2)
         stage.adopt(dict.fromkeys(seats, 0), lambda _: (0, 9))
-        burst = stage.process([*seated(frames[:3], 0), *seated(frames[:1], 1)])
+        burst = process(stage, [*seated(frames[:3], 0), *seated(frames[:1], 1)])
         assert burst.offsets == {seats[0]: 3, seats[1]: 1}
         stage.committed()
         # What one has had already, and the other has not, is made into one batch for neither.
-        burst = stage.process([*seated(frames[3:], 0), *seated(frames[1:], 1)])
+        burst = process(stage, [*seated(frames[3:], 0), *seated(frames[1:], 1)])
         assert burst.offsets == dict.fromkeys(seats, 4)
         stage.committed()
         answers = [decode(MatchFrame, record.value, LAYOUT) for record in burst.records]
@@ -74,7 +75,7 @@ class TestIndex:
         first.adopt({DOCS: 0}, no_watermarks)
         cut: list[Record] = []
         for offset in range(count):
-            burst = first.process([document(offset)])
+            burst = process(first, [document(offset)])
             cut += seated(records(burst.records, "app.fingerprints", first=offset))
         return cut
 
@@ -83,7 +84,7 @@ class TestIndex:
         stage = index(tmp_path)
         assert stage.adopt({seat: 2}, lambda _: (0, 3)) == {seat: 0}
         assert stage.status().restoring
-        burst = stage.process(self.frames(3))
+        burst = process(stage, self.frames(3))
         assert burst.offsets == {seat: 3}
         assert len(burst.records) == 1
         assert not stage.status().restoring
@@ -95,13 +96,13 @@ class TestIndex:
         (frame,) = self.frames(1)
         first = fingerprint()
         first.adopt({DOCS: 1}, no_watermarks)
-        made = first.process([Record("documents", 0, 1, 1, b"d0", None)])
+        made = process(first, [Record("documents", 0, 1, 1, b"d0", None)])
         stage = index(tmp_path)
         stage.adopt({seat: 0}, lambda _: (0, 2))
-        stage.process([frame])
+        process(stage, [frame])
         stage.committed()
         tombstone = seated(records(made.records, "app.fingerprints", first=1))
-        burst = stage.process(tombstone)
+        burst = process(stage, tombstone)
         assert burst.offsets == {seat: 2}
         stage.committed()
         store = stage.stores()[0]
@@ -112,12 +113,12 @@ class TestIndex:
         seat = TopicPartition("app.shards", 0)
         stage = index(tmp_path)
         stage.adopt({seat: 0}, lambda _: (0, 1))
-        stage.process(self.frames(1))
+        process(stage, self.frames(1))
         assert stage.stores()[0].contents().buckets() == {}
         stage.adopt({seat: 0}, lambda _: (0, 1))  # As after an abort.
         stage.committed()
         assert stage.stores()[0].contents().buckets() == {}
-        stage.process(self.frames(1))
+        process(stage, self.frames(1))
         stage.committed()
         assert stage.stores()[0].contents().buckets() != {}
         assert stage.stores()[0].offset == 1
@@ -132,7 +133,7 @@ class TestIndex:
         seat = TopicPartition("app.shards", 0)
         stage = index(tmp_path)
         stage.adopt({seat: 0}, lambda _: (0, 2))
-        stage.process(self.frames(2))
+        process(stage, self.frames(2))
         stage.committed()
         if log[0] > 0:
             with pytest.raises(StageError, match="begins at 3"):
@@ -227,7 +228,7 @@ class TestIndex:
             document(n)._replace(value=None, key=b"k") if n in forgets else document(n)
             for n in range(12)
         ]
-        burst = made.process(sent)
+        burst = process(made, sent)
         (record,) = records(burst.records, "app.fingerprints")
         one = placed(record, topology().layout, 0)
         match = Match(1, 0.9, b"i" * 100)

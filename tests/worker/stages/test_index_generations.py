@@ -14,6 +14,7 @@ from tests.support.stages import (
     index,
     judge,
     no_watermarks,
+    process,
     records,
     whole_log,
 )
@@ -35,7 +36,7 @@ def log(*generations: int | None) -> list[Record]:
         value = None if generation is None else HandOver(LAYOUT, generation).encode()
         if value is None:
             number = sum(one is None for one in generations[:offset])
-            burst = stage.process([document(number)])
+            burst = process(stage, [document(number)])
             (made,) = records(burst.records, "app.fingerprints")
             value = made.value
         found.append(Record(*SEAT, offset, 5_000, None, value))
@@ -58,7 +59,7 @@ def built(tmp_path: Path) -> Index[BandStore]:
 def test_a_shard_is_built_in_silence_and_answers_from_the_hand_over_on(
     built: Index[BandStore],
 ) -> None:
-    burst = built.process(log(None, None, 1, None, None))
+    burst = process(built, log(None, None, 1, None, None))
     assert numbers(burst.records) == [3, 4]
     assert burst.offsets == {SEAT: 5}
     built.committed()
@@ -67,36 +68,36 @@ def test_a_shard_is_built_in_silence_and_answers_from_the_hand_over_on(
 
 def test_its_progress_is_committed_about_once_a_second(built: Index[BandStore]) -> None:
     frames = log(None, None, None)
-    assert not built.process(frames[:1]).offsets
+    assert not process(built, frames[:1]).offsets
     built.idle()
-    assert built.process(frames[1:2]) == Burst([], {SEAT: Offset(2, BUILDING)})
-    assert not built.process(frames[2:]).offsets
+    assert process(built, frames[1:2]) == Burst([], {SEAT: Offset(2, BUILDING)})
+    assert not process(built, frames[2:]).offsets
     built.idle()
     built.committed()
-    assert built.process([]) == Burst([], {SEAT: Offset(3, BUILDING)})
+    assert process(built, []) == Burst([], {SEAT: Offset(3, BUILDING)})
     built.idle()
-    assert not built.process([]).offsets
+    assert not process(built, []).offsets
 
 
 def test_a_shard_that_others_have_built_is_silent_from_its_first_frame_on(tmp_path: Path) -> None:
     stage = index(tmp_path, generation=1)
     stage.adopt({SEAT: Offset(1, BUILDING)}, whole_log)
-    burst = stage.process(log(None, None, None, 1, None))
+    burst = process(stage, log(None, None, None, 1, None))
     assert (numbers(burst.records), burst.offsets) == ([4], {SEAT: 5})
 
 
 def test_a_store_may_be_ahead_of_what_was_last_committed(built: Index[BandStore]) -> None:
     frames = log(None, None, None)
-    built.process(frames[:2])
+    process(built, frames[:2])
     assert built.adopt({SEAT: Offset(0, BUILDING)}, whole_log) == {SEAT: 2}
-    assert not built.process(frames[2:]).offsets
+    assert not process(built, frames[2:]).offsets
 
 
 def test_a_hand_over_that_nothing_follows_is_committed_and_passed(
     built: Index[BandStore],
 ) -> None:
     built.idle()
-    burst = built.process(log(None, 1))
+    burst = process(built, log(None, 1))
     assert burst == Burst([], {SEAT: 2})
     assert built.stores()[0].offset == 1
     built.committed()
@@ -106,9 +107,9 @@ def test_a_hand_over_that_nothing_follows_is_committed_and_passed(
 
 def test_what_is_rolled_back_is_met_again(built: Index[BandStore]) -> None:
     frames = log(None, 1, None)
-    built.process(frames)
+    process(built, frames)
     assert built.adopt({SEAT: Offset(1, BUILDING)}, whole_log) == {SEAT: 1}
-    burst = built.process(frames[1:])
+    burst = process(built, frames[1:])
     assert (numbers(burst.records), burst.offsets) == ([2], {SEAT: 3})
 
 
@@ -116,7 +117,7 @@ def test_what_is_rolled_back_is_met_again(built: Index[BandStore]) -> None:
 def test_a_rebuilt_shard_passes_over_earlier_hand_overs(tmp_path: Path, committed: int) -> None:
     stage = index(tmp_path, generation=1)
     stage.adopt({SEAT: committed}, whole_log)
-    assert not stage.process(log(None, 1)).offsets
+    assert not process(stage, log(None, 1)).offsets
     assert stage.stores()[0].offset == 2
 
 
@@ -124,11 +125,11 @@ def test_at_the_next_hand_over_it_ends_and_is_paused(tmp_path: Path) -> None:
     stage = index(tmp_path, generation=1)
     stage.adopt({SEAT: 0}, whole_log)
     frames = log(None, 2, None)
-    burst = stage.process(frames)
+    burst = process(stage, frames)
     assert (numbers(burst.records), burst.offsets) == ([0], {SEAT: 1})
     assert burst.held == {SEAT}
     stage.committed()
-    assert not stage.process(frames[2:]).offsets
+    assert not process(stage, frames[2:]).offsets
     assert stage.status().restoring == {}
 
 
@@ -137,21 +138,21 @@ def test_after_a_roll_back_it_answers_again_what_came_before_its_end(tmp_path: P
     stage.adopt({SEAT: 0}, whole_log)
     frames = log(None, 2)
     for _ in range(2):
-        burst = stage.process(frames)
+        burst = process(stage, frames)
         assert numbers(burst.records) == [0]
         stage.adopt({SEAT: 0}, whole_log)
-        assert stage.process([]).held == frozenset()
+        assert process(stage, []).held == frozenset()
 
 
 def test_a_store_that_is_replaced_is_read_again_up_to_the_end(tmp_path: Path) -> None:
     stage = index(tmp_path, generation=1)
     stage.adopt({SEAT: 0}, whole_log)
     frames = log(None, 2)
-    stage.process(frames[1:])
+    process(stage, frames[1:])
     stage._shards.replace(SEAT, "damaged")  # type: ignore[attr-defined]
-    started = stage.process(frames)
+    started = process(stage, frames)
     assert (started.starts, started.held, started.offsets) == ({SEAT: 0}, frozenset(), {})
-    burst = stage.process(frames)
+    burst = process(stage, frames)
     assert numbers(burst.records) == [0]
 
 

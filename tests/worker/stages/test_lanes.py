@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.support.breadth import thinned
-from tests.support.stages import DOCS, document, route, whole_log
+from tests.support.stages import DOCS, document, process, route, whole_log
 from tests.worker.stages.lane_answers import FRAME, answer
 from worker.bus import Record, TopicPartition
 from worker.metrics import Metrics, table
@@ -33,10 +33,10 @@ def test_what_waits_is_reported() -> None:
     stage = route(SHARDS, BUDGET, clock=lambda: now, metrics=metrics)
     stage.adopt(dict.fromkeys(INPUTS, 0), whole_log)
     now = 1.0
-    stage.process([])
+    process(stage, [])
     assert metrics.value(table.MEMORY_BYTES, "lanes") == 0
     now = 2.0
-    stage.process([document(0), document(1)])
+    process(stage, [document(0), document(1)])
     waits = record_cost(document(0)) + record_cost(document(1))
     assert metrics.value(table.MEMORY_BYTES, "lanes") == waits
 
@@ -71,7 +71,7 @@ class Inputs:
                 records = [record._replace(value=None, key=b"k") for record in records]
         else:
             records = [answer(MATCHES.index(place), number, self._matches)]
-        burst = self.stage.process(records)
+        burst = process(self.stage, records)
         self.held = burst.held
         self.published = burst.offsets.get(DOCS, self.published)
         self.most = max(self.most, waiting(self.stage))
@@ -156,7 +156,7 @@ def test_answers_are_read_step_by_step() -> None:
     stage = adopted()
     for shard in range(SHARDS):
         for number in range(4):
-            stage.process([answer(shard, number, 2)])
-    bursts = [stage.process([document(offset)]) for offset in range(4 * FRAME)]
+            process(stage, [answer(shard, number, 2)])
+    bursts = [process(stage, [document(offset)]) for offset in range(4 * FRAME)]
     ends = [burst.offsets[DOCS] for burst in bursts if burst.offsets]
     assert [b - a for a, b in pairwise(ends)] == [1] * (4 * FRAME - 1)

@@ -16,6 +16,7 @@ from tests.support.stages import (
     document,
     fingerprint,
     no_watermarks,
+    process,
     records,
     topology,
 )
@@ -34,7 +35,7 @@ def frame(*documents: Record, number: int, stamp: int = 9_000) -> Record:
     """Give the frame of documents, which *fingerprint* has put at an offset of the order."""
     stage = fingerprint()
     stage.adopt({DOCS: documents[0].offset}, no_watermarks)
-    burst = stage.process(documents)
+    burst = process(stage, documents)
     (made,) = records(burst.records, "app.fingerprints", first=number)
     return made._replace(timestamp=stamp)
 

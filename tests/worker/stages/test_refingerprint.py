@@ -16,7 +16,8 @@ from lsh.columns import Column
 from lsh.index import NO_TIME
 from tests.support.corpus import examples
 from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judged
-from worker.bus import Aborted, OutcomeUnknown, Outgoing, TopicPartition
+from tests.support.stages import process
+from worker.bus import Aborted, OutcomeUnknown, Outgoing, RecordBatch, TopicPartition
 from worker.bus.memory.faults import Step
 from worker.formats.base import DocumentOptions
 from worker.stages import Burst, StageError
@@ -246,7 +247,7 @@ def test_a_document_past_the_end_stops_it() -> None:
     logs.bus.commit_offsets("new", {logs.source.order: 0})
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
     with pytest.raises(StageError, match="truncated or recreated after its documents"):
-        logs.stage.process(logs.bus.read(*ORDER, 0, 9)[1:])
+        process(logs.stage, logs.bus.read(*ORDER, 0, 9)[1:])
 
 
 def test_a_document_that_never_comes_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -256,9 +257,9 @@ def test_a_document_that_never_comes_is_logged(caplog: pytest.LogCaptureFixture)
     logs.bus.delete_topic("documents")
     logs.bus.create_topic("documents", 1)
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
-    assert not logs.stage.process(logs.bus.read(*ORDER, 0, 9)).offsets
+    assert not process(logs.stage, logs.bus.read(*ORDER, 0, 9)).offsets
     for _ in range(1_250):
-        assert not logs.stage.process([]).offsets
+        assert not process(logs.stage, []).offsets
     said = [one.getMessage() for one in caplog.records]
     assert len(said) == 2
     assert said[0].startswith("documents[0] offset 0: this document was judged, but can't be read")
@@ -273,7 +274,7 @@ def test_times_stay_those_of_the_earlier_log() -> None:
     earlier = msgspec.structs.replace(frame, times=np.array([NO_TIME, frame.times[1]]))
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
     logs.now += 1_000_000_000
-    burst = logs.stage.process([record._replace(value=encode(earlier))])
+    burst = process(logs.stage, [record._replace(value=encode(earlier))])
     (made,) = burst.records
     times = decode(FingerprintFrame, made.value, "new").times.tolist()
     assert times == [NO_TIME, START + ALLOWANCE]
@@ -314,7 +315,7 @@ def test_a_document_that_kills_the_worker_three_times_is_left_out(
     assert aside == [[1]]
     assert logs.counts() == {"signed": 5, "poison": 1}
     assert any(one.startswith("documents[1]@1 (") for one in caplog.messages)
-    assert not logs.notes.life().careful(logs.sent)
+    assert not logs.notes.life().careful(RecordBatch.of(logs.sent))
 
 
 class TestHandOver:
@@ -333,7 +334,7 @@ class TestHandOver:
         logs.renew()
         assert ended(logs)
         assert logs.committed() == committed
-        burst = logs.stage.process((), quiet={ORDER: 99})
+        burst = process(logs.stage, (), quiet={ORDER: 99})
         assert burst.held == {ORDER}
         assert not burst.offsets
 
@@ -345,9 +346,9 @@ class TestHandOver:
             logs.sign()
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
         log = logs.bus.read(*ORDER, 0, 9)
-        burst = logs.stage.process(log[:2])
+        burst = process(logs.stage, log[:2])
         assert burst.offsets == {ORDER: 1}
-        after = logs.stage.process(log[2:])
+        after = process(logs.stage, log[2:])
         assert not after.offsets
         assert not after.more
 
@@ -355,7 +356,7 @@ class TestHandOver:
         logs = TwoLogs()
         logs.hand_over(1)
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
-        burst = logs.stage.process(logs.bus.read(*ORDER, 0, 9))
+        burst = process(logs.stage, logs.bus.read(*ORDER, 0, 9))
         (made,) = burst.records
         assert made.value == HandOver("new", 1).encode()
         assert burst.offsets == {ORDER: 1}
@@ -378,11 +379,11 @@ class TestRoom:
             logs.sign()
         frames = logs.bus.read(*ORDER, 0, 100)
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 100))
-        burst = logs.stage.process(frames, room=1)
+        burst = process(logs.stage, frames, room=1)
         assert (len(burst.records), burst.offsets) == (1, {ORDER: frames[0].offset + 1})
         assert burst.size == burst.records[0].size
         assert burst.more
-        burst = logs.stage.process([], room=1 << 20)
+        burst = process(logs.stage, [], room=1 << 20)
         assert (len(burst.records), burst.offsets) == (3, {ORDER: frames[-1].offset + 1})
         assert not burst.more
 
@@ -393,12 +394,12 @@ class TestRoom:
             logs.sign()
         frames = logs.bus.read(*ORDER, 0, 100)
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 100))
-        logs.stage.process(frames, room=1)
-        burst = logs.stage.process([], room=1, quiet={ORDER: 50})
+        process(logs.stage, frames, room=1)
+        burst = process(logs.stage, [], room=1, quiet={ORDER: 50})
         assert burst.offsets == {ORDER: frames[1].offset + 1}
-        burst = logs.stage.process([], quiet={ORDER: 50})
+        burst = process(logs.stage, [], quiet={ORDER: 50})
         assert (len(burst.records), burst.offsets) == (1, {ORDER: 50})
-        assert logs.stage.process([], quiet={ORDER: 60}) == Burst([], {ORDER: 60}, 0)
+        assert process(logs.stage, [], quiet={ORDER: 60}) == Burst([], {ORDER: 60}, 0)
 
     def test_frames_that_wait_pause_the_log_until_most_are_written(self) -> None:
         logs = TwoLogs(batch=1, buffer_bytes=4_000)
@@ -406,10 +407,10 @@ class TestRoom:
             logs.text(f"{WORDS} {number}")
             logs.sign()
         logs.stage.adopt({ORDER: 0}, lambda _: (0, 100))
-        burst = logs.stage.process(logs.bus.read(*ORDER, 0, 100), room=1)
+        burst = process(logs.stage, logs.bus.read(*ORDER, 0, 100), room=1)
         held = [burst.held]
         while burst.more:
-            burst = logs.stage.process([], room=1)
+            burst = process(logs.stage, [], room=1)
             held.append(burst.held)
         assert held == [{ORDER}] * 8 + [frozenset()] * 2
 
@@ -435,4 +436,4 @@ def test_a_frame_out_of_place_is_refused(start: int) -> None:
     following = encode(msgspec.structs.replace(frame, start=start, end=start + 1))
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
     with pytest.raises(StageError, match=rf"from offset {start}, but 1 comes next"):
-        logs.stage.process([record, record._replace(offset=9, value=following)])
+        process(logs.stage, [record, record._replace(offset=9, value=following)])

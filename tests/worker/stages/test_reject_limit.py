@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import worker.formats
-from tests.support.stages import DOCS, document, fingerprint, no_watermarks
+from tests.support.stages import DOCS, document, fingerprint, no_watermarks, process
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
 from worker.formats.unreadable import CAUSES
@@ -57,12 +57,12 @@ def all_of(value: bytes, count: int = 200) -> list[Record]:
 @pytest.mark.parametrize("code", BY_CONFIGURATION)
 def test_documents_that_do_not_fit_the_settings_stop_the_worker(code: str) -> None:
     with pytest.raises(StageError, match=rf"200 of the last 200 .* {code} \(200\): "):
-        stage().process(all_of(BY_CONFIGURATION[code]))
+        process(stage(), all_of(BY_CONFIGURATION[code]))
 
 
 @pytest.mark.parametrize("code", BY_CONTENT)
 def test_what_is_on_web_pages_does_not(code: str) -> None:
-    burst = stage().process(all_of(BY_CONTENT[code], 110 if code == "text-too-long" else 200))
+    burst = process(stage(), all_of(BY_CONTENT[code], 110 if code == "text-too-long" else 200))
     assert burst.offsets[DOCS] >= 110
 
 
@@ -70,7 +70,7 @@ def test_what_is_on_web_pages_does_not(code: str) -> None:
 def test_a_time_field_that_no_document_can_be_read_by_stops_the_worker(value: bytes) -> None:
     mixed = [*all_of(value, 120), *all_of(UNDATED, 80)]
     with pytest.raises(StageError, match=r"120 of the last 200 .* bad-time \(120\): ") as caught:
-        stage(TIMES).process([r._replace(offset=n) for n, r in enumerate(mixed)])
+        process(stage(TIMES), [r._replace(offset=n) for n, r in enumerate(mixed)])
     assert "field 'at' is " in str(caught.value)
     assert "documents.time_format (--time-format)" in str(caught.value)
 
@@ -78,33 +78,33 @@ def test_a_time_field_that_no_document_can_be_read_by_stops_the_worker(value: by
 def test_wrong_times_are_content_as_long_as_there_are_right_ones() -> None:
     made = stage(TIMES)
     mixed = [*all_of(DATED, 1), *all_of(GARBAGE, 999)]
-    assert made.process([r._replace(offset=n) for n, r in enumerate(mixed)]).offsets
+    assert process(made, [r._replace(offset=n) for n, r in enumerate(mixed)]).offsets
     # That one is in the window no more.
     with pytest.raises(StageError, match=r"^1000 of the last 1000 .* bad-time \(1000\): "):
-        made.process([r._replace(offset=1_000 + n) for n, r in enumerate(all_of(GARBAGE, 1_000))])
+        process(made, [r._replace(offset=1_000 + n) for n, r in enumerate(all_of(GARBAGE, 1_000))])
 
 
 def test_without_a_time_field_times_are_those_of_the_records() -> None:
     wrong = [record._replace(timestamp=1 << 50) for record in all_of(DATED, 199)]
-    assert stage().process([*wrong, *all_of(DATED)[199:]]).offsets
+    assert process(stage(), [*wrong, *all_of(DATED)[199:]]).offsets
     with pytest.raises(StageError, match=r"bad-time \(200\): 1125899906842624 ms is not between"):
-        stage().process([record._replace(timestamp=1 << 50) for record in all_of(DATED)])
+        process(stage(), [record._replace(timestamp=1 << 50) for record in all_of(DATED)])
 
 
 def test_content_dilutes_but_does_not_count() -> None:
     """Of a hundred documents, 51 are blank pages and 49 lack the field."""
     mixed = [*all_of(BY_CONTENT["empty-text"], 51), *all_of(BY_CONFIGURATION["no-text"], 49)]
     made = stage()
-    assert made.process([r._replace(offset=n) for n, r in enumerate(mixed)]).offsets
+    assert process(made, [r._replace(offset=n) for n, r in enumerate(mixed)]).offsets
     more = all_of(BY_CONFIGURATION["no-text"], 3)
     with pytest.raises(StageError, match=r"52 of the last 103 .* no-text \(52\)"):
-        made.process([r._replace(offset=100 + n) for n, r in enumerate(more)])
+        process(made, [r._replace(offset=100 + n) for n, r in enumerate(more)])
 
 
 def test_the_message_names_the_fields_that_documents_have() -> None:
     value = b'{"published_at": 1, "id": "a", "body": "b"}'
     with pytest.raises(StageError) as caught:
-        stage().process(all_of(value))
+        process(stage(), all_of(value))
     assert str(caught.value).startswith(
         "200 of the last 200 documents can't be read: no-text (200): no field 'text'."
         " They have: 'published_at', 'id', 'body'. Nothing of this burst was published."
@@ -115,7 +115,7 @@ def test_names_of_fields_are_bounded_and_harmless() -> None:
     names = ["\x1b[2J\n\u202e" + "n" * 10_000, *(f"field-{n}" for n in range(5_000))]
     value = json.dumps(dict.fromkeys(names, 1)).encode()
     with pytest.raises(StageError) as caught:
-        stage().process(all_of(value))
+        process(stage(), all_of(value))
     message = str(caught.value)
     assert len(message) < 1_500
     assert message.isprintable()
@@ -125,16 +125,16 @@ def test_names_of_fields_are_bounded_and_harmless() -> None:
 def test_a_limit_of_one_is_none() -> None:
     made = fingerprint(RejectLimit(share=1))
     made.adopt({DOCS: 0}, no_watermarks)
-    assert made.process(all_of(BY_CONFIGURATION["no-text"])).offsets
+    assert process(made, all_of(BY_CONFIGURATION["no-text"])).offsets
 
 
 def test_only_the_last_documents_count() -> None:
     made = stage()
-    made.process([document(n) for n in range(1_000)])
+    process(made, [document(n) for n in range(1_000)])
     wrong = all_of(BY_CONFIGURATION["no-text"], 600)
-    made.process([r._replace(offset=1_000 + n) for n, r in enumerate(wrong)])
+    process(made, [r._replace(offset=1_000 + n) for n, r in enumerate(wrong)])
     with pytest.raises(StageError, match=r"^1200 of the last 1200 "):
-        made.process([r._replace(offset=1_600 + n) for n, r in enumerate(wrong)])
+        process(made, [r._replace(offset=1_600 + n) for n, r in enumerate(wrong)])
 
 
 def test_every_code_has_a_cause() -> None:

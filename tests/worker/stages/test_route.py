@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.support.stages import DOCS, LAYOUT, document, route, through, whole_log
+from tests.support.stages import DOCS, LAYOUT, document, process, route, through, whole_log
 from worker.bus import Header, Outgoing, Record, TopicPartition
 from worker.stages import StageError
 from worker.wire import Ids, MatchFrame, decode, encode
@@ -61,8 +61,8 @@ class TestRoute:
         if order == "answers first":
             arriving = arriving[1:] + arriving[:1]
         for part in arriving[:-1]:
-            assert not stage.process(part).offsets
-        burst = stage.process(arriving[-1])
+            assert not process(stage, part).offsets
+        burst = process(stage, arriving[-1])
         assert verdicts(burst.records) == [("unique", "d0"), ("duplicate", "d1")]
         assert burst.offsets == {
             TopicPartition("documents", 0): 2,
@@ -75,7 +75,7 @@ class TestRoute:
         documents, answers = through(tmp_path, sent)
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        burst = stage.process([*documents, *answers[0]])
+        burst = process(stage, [*documents, *answers[0]])
         unique, duplicate = burst.records
         assert unique.value == sent[0].value
         assert (duplicate.key, duplicate.timestamp, duplicate.partition) == (b"k", 55, 0)
@@ -103,7 +103,7 @@ class TestRoute:
         documents, answers = through(tmp_path, sent)
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        burst = stage.process([*documents, *answers[0]])
+        burst = process(stage, [*documents, *answers[0]])
         unique, duplicate, *tombstones = burst.records
         names = ["neardup-verdict", "neardup-sequence", "neardup-source"]
         assert [name for name, _ in unique.headers] == ["a", *names]
@@ -121,7 +121,7 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(0)._replace(value=payload)])
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        burst = stage.process([*documents, *answers[0]])
+        burst = process(stage, [*documents, *answers[0]])
         assert [(one.topic, one.value) for one in burst.records] == [("unique", payload)]
 
     def test_if_all_its_matches_were_forgotten_a_document_is_unique(self, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ class TestRoute:
         nameless = msgspec.structs.replace(frame, ids=Ids.pack([b""]))
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        burst = stage.process([*documents, answer._replace(value=encode(nameless))])
+        burst = process(stage, [*documents, answer._replace(value=encode(nameless))])
         assert verdicts(burst.records) == [("unique", "d0"), ("unique", "d1")]
         assert [name for name, _ in burst.records[1].headers][-1] == "neardup-source"
 
@@ -139,7 +139,7 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(0), gone])
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        burst = stage.process([*documents, *answers[0]])
+        burst = process(stage, [*documents, *answers[0]])
         assert [(out.topic, out.key, out.value) for out in burst.records[1:]] == [
             ("unique", b"k", None),
             ("duplicate", b"k", None),
@@ -149,7 +149,7 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(0)])
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        burst = stage.process([documents[0]._replace(value=b'{"text":"forged"}'), *answers[0]])
+        burst = process(stage, [documents[0]._replace(value=b'{"text":"forged"}'), *answers[0]])
         (out,) = burst.records
         assert (out.topic, out.value) == ("rejected", b'{"text":"forged"}')
         assert (dict(out.headers)["neardup-error-reason"] or b"").startswith(b"payload-changed")
@@ -158,7 +158,7 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(0), document(1), document(2)])
         stage = route()
         stage.adopt(self.owned(1), begins({DOCS: 2}))
-        burst = stage.process([*answers[0], *documents[2:]])
+        burst = process(stage, [*answers[0], *documents[2:]])
         assert [out.topic for out in burst.records] == ["rejected", "rejected", "duplicate"]
         headers = dict(burst.records[1].headers)
         assert (headers["neardup-error-reason"] or b"").startswith(b"payload-gone")
@@ -170,17 +170,17 @@ class TestRoute:
         later = encode(msgspec.structs.replace(frame, start=5, end=6))
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        stage.process([*documents, *answers[0]])
+        process(stage, [*documents, *answers[0]])
         with pytest.raises(StageError, match="from offset 5, but 1 comes next"):
-            stage.process([answers[0][0]._replace(offset=1, value=later)])
+            process(stage, [answers[0][0]._replace(offset=1, value=later)])
 
     def test_a_doubled_answer_is_seen(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0)])
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        stage.process([*documents, *answers[0]])
+        process(stage, [*documents, *answers[0]])
         with pytest.raises(StageError, match="lost or doubled"):
-            stage.process([answers[0][0]._replace(offset=1)])
+            process(stage, [answers[0][0]._replace(offset=1)])
 
     def test_after_a_restart_a_partly_published_answer_goes_on_where_it_stood(
         self, tmp_path: Path
@@ -188,23 +188,23 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(0), document(1), document(2)])
         stage = route()
         stage.adopt({**self.owned(1), DOCS: 2}, whole_log)
-        burst = stage.process([*documents[2:], *answers[0]])
+        burst = process(stage, [*documents[2:], *answers[0]])
         assert verdicts(burst.records) == [("duplicate", "d2")]
 
     def test_documents_that_run_ahead_are_held_back(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(n) for n in range(50)])
         stage = route(buffer_bytes=16_000)
         stage.adopt(self.owned(1), whole_log)
-        assert stage.process(documents[:10]).held == set()
-        assert stage.process(documents[10:]).held == {DOCS}
-        assert stage.process(answers[0]).held == set()
+        assert process(stage, documents[:10]).held == set()
+        assert process(stage, documents[10:]).held == {DOCS}
+        assert process(stage, answers[0]).held == set()
 
     def test_documents_deleted_while_it_was_away_are_rejected(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0), document(1), document(2)])
         stage = route()
         starts = stage.adopt(self.owned(1), begins({DOCS: 2}))
         assert starts[DOCS] == 2
-        burst = stage.process([*answers[0], *documents[2:]])
+        burst = process(stage, [*answers[0], *documents[2:]])
         assert [out.topic for out in burst.records] == ["rejected", "rejected", "duplicate"]
         assert reasons(burst.records)[:2] == ["payload-gone", "payload-gone"]
 
@@ -214,7 +214,7 @@ class TestRoute:
         _, answers = through(tmp_path, [document(0), document(1)])
         stage = route()
         stage.adopt(self.owned(1), begins({DOCS: 3}))
-        burst = stage.process(answers[0])
+        burst = process(stage, answers[0])
         assert reasons(burst.records) == ["payload-gone", "payload-gone"]
         assert burst.offsets[DOCS] == 2
 
@@ -223,7 +223,7 @@ class TestRoute:
         stage = route()
         starts = stage.adopt(self.owned(1), begins({MATCHES: 7}))
         assert starts[MATCHES] == 7
-        burst = stage.process([*documents, answers[0][0]._replace(offset=7)])
+        burst = process(stage, [*documents, answers[0][0]._replace(offset=7)])
         assert verdicts(burst.records) == [("unique", "d0")]
         assert burst.offsets == {DOCS: 1, MATCHES: 8}
 
@@ -232,7 +232,7 @@ class TestRoute:
         stage = route()
         stage.adopt(self.owned(1), begins({MATCHES: 1}))
         with pytest.raises(StageError, match="from offset 5, but 0 comes next"):
-            stage.process([*documents, at(5, answers[0][0], 1)])
+            process(stage, [*documents, at(5, answers[0][0], 1)])
 
     def test_answers_deleted_with_their_documents_are_passed_over(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -240,7 +240,7 @@ class TestRoute:
         _, answers = through(tmp_path, [document(0)])
         stage = route()
         stage.adopt(self.owned(1), begins({DOCS: 5, MATCHES: 1}))
-        burst = stage.process([document(0)._replace(offset=5), at(5, answers[0][0], 1)])
+        burst = process(stage, [document(0)._replace(offset=5), at(5, answers[0][0], 1)])
         assert verdicts(burst.records) == [("unique", "d0")]
         assert burst.offsets == {DOCS: 6, MATCHES: 2}
         [line] = [line for line in caplog.messages if "published nowhere" in line]
@@ -256,8 +256,8 @@ class TestRoute:
         stage = route(shards=2)
         stage.adopt(self.owned(2), begins({DOCS: 5, TopicPartition("app.matches-1", 0): 1}))
         records = [answers[0][0]._replace(value=whole), at(5, answers[0][0], 1)]
-        assert not stage.process([document(0)._replace(offset=5), *records]).offsets
-        burst = stage.process([at(5, answers[1][0], 1)])
+        assert not process(stage, [document(0)._replace(offset=5), *records]).offsets
+        burst = process(stage, [at(5, answers[1][0], 1)])
         assert reasons(burst.records) == ["payload-gone"]
         assert verdicts(burst.records)[1:] == [("unique", "d0")]
         assert not any("published nowhere" in line for line in caplog.messages)
@@ -271,7 +271,7 @@ class TestRoute:
         stage = route()
         stage.adopt(self.owned(1), begins(lows))
         with pytest.raises(StageError, match="from offset 5, but 0 comes next"):
-            stage.process([at(5, answers[0][0], 1)])
+            process(stage, [at(5, answers[0][0], 1)])
 
     def test_documents_that_wait_for_deleted_answers_are_told_once_a_minute(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -280,18 +280,18 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(0)])
         stage = route(clock=lambda: now)
         stage.adopt(self.owned(1), begins({MATCHES: 1}))
-        stage.process(documents)
+        process(stage, documents)
         for now in (1, 59, 62, 63, 130):  # noqa: B007 -- the clock
-            stage.process([])
+            process(stage, [])
 
         def told() -> int:
             said = "offset 0: this document and those"
             return sum(said in line for line in caplog.messages)
 
         assert told() == 2
-        stage.process([answers[0][0]._replace(offset=1)])
+        process(stage, [answers[0][0]._replace(offset=1)])
         for now in (200, 300):  # noqa: B007
-            stage.process([])
+            process(stage, [])
         assert told() == 2
 
     def test_what_was_rejected_is_told_from_what_nobody_judged(self, tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ class TestRoute:
         stage = route()
         stage.adopt(self.owned(1), whole_log)
         later = document(4)  # Where fingerprint has seen nothing: a marker, say.
-        burst = stage.process([*answers[0], *sent[:4], later, sent[4]])
+        burst = process(stage, [*answers[0], *sent[:4], later, sent[4]])
         assert [out.topic for out in burst.records] == [
             "unique",
             "unique",
@@ -321,9 +321,9 @@ class TestRoute:
         _, answers = through(tmp_path, sent)
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        first = stage.process([*answers[0], *sent[:1]])
+        first = process(stage, [*answers[0], *sent[:1]])
         assert first.offsets[DOCS] == 3  # Before the next document there is nothing to wait for.
-        burst = stage.process([document(1)])
+        burst = process(stage, [document(1)])
         assert reasons(burst.records) == ["not-judged"]
         assert burst.offsets == {DOCS: 3}
         assert any("not-judged" in line for line in caplog.messages)
@@ -337,7 +337,7 @@ class TestRoute:
         older = encode(msgspec.structs.replace(frame, accounted=None))
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        burst = stage.process([answers[0][0]._replace(value=older), *sent[:2]])
+        burst = process(stage, [answers[0][0]._replace(value=older), *sent[:2]])
         assert verdicts(burst.records) == [("unique", "d0")]
         assert burst.offsets == {DOCS: 2}
 
@@ -355,8 +355,8 @@ class TestRoute:
         )
         stage = route()
         stage.adopt(self.owned(1), whole_log)
-        stage.process([*documents, *answers[0]])
-        burst = stage.process([answers[0][0]._replace(offset=2, value=encode(nothing))])
+        process(stage, [*documents, *answers[0]])
+        burst = process(stage, [answers[0][0]._replace(offset=2, value=encode(nothing))])
         assert (burst.records, burst.offsets) == ([], {DOCS: 3, MATCHES: 3})
 
     def test_a_partition_without_all_its_inputs_waits(self) -> None:
@@ -370,9 +370,9 @@ class TestRoute:
         stage = route()
         stage.adopt({DOCS: 0, MATCHES: 0}, whole_log)
         room = 3 * len(documents[0].value or b"")
-        bursts = [stage.process([*documents, *answers[0]], room)]
+        bursts = [process(stage, [*documents, *answers[0]], room)]
         while bursts[-1].more:
-            bursts.append(stage.process([], room))
+            bursts.append(process(stage, [], room))
         bursts = [burst for burst in bursts if burst.offsets]
         assert len(bursts) > 3
         assert max(len(burst.records) for burst in bursts) <= 3
@@ -395,7 +395,7 @@ class TestRoute:
         frame = msgspec.structs.replace(frame, partition=1)
         other = [one._replace(partition=1) for one in documents]
         other.append(answers[0][0]._replace(partition=1, value=encode(frame)))
-        first = stage.process([*everything, *other], 1)
-        second = stage.process([], 1)
+        first = process(stage, [*everything, *other], 1)
+        second = process(stage, [], 1)
         assert [len(first.records), len(second.records)] == [1, 1]
         assert {first.records[0].partition, second.records[0].partition} == {0, 1}

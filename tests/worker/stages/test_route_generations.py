@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.support.stages import DOCS, LAYOUT, document, topology, whole_log
+from tests.support.stages import DOCS, LAYOUT, document, process, topology, whole_log
 from tests.worker.stages.lane_answers import FRAME, answer
 from worker.bus import Record, TopicPartition
 from worker.formats.base import DocumentOptions
@@ -73,13 +73,13 @@ class Run:
             self._take(records)
 
     def _take(self, records: list[Record]) -> None:
-        burst = self._stage.process(records, self._seed.choice((1, 1 << 30)))
+        burst = process(self._stage, records, self._seed.choice((1, 1 << 30)))
         while burst.offsets:
             self.committed |= burst.offsets
             for one in burst.records:
                 self.published.append((one.topic, int(json.loads(one.value or b"")["id"][1:])))
             self._stage.committed()
-            burst = self._stage.process((), 1 << 30)
+            burst = process(self._stage, (), 1 << 30)
 
 
 @pytest.mark.parametrize("hand_over", [0, 3, FRAMES])
@@ -121,7 +121,7 @@ def test_once_there_is_one_generation_a_gap_is_an_error() -> None:
     places = [DOCS, *(TopicPartition(NEXT.matches(shard), 0) for shard in range(NEW))]
     stage.adopt(dict.fromkeys(places, 0), whole_log)
     with pytest.raises(StageError, match="a frame was lost or doubled"):
-        stage.process(given[places[1]])
+        process(stage, given[places[1]])
 
 
 def test_the_names_are_the_generations_own_and_the_layout_is_the_frames() -> None:

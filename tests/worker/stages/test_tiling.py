@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stages import DOCS, document, fingerprint, index, records, seated
+from tests.support.stages import DOCS, document, fingerprint, index, process, records, seated
 from worker.bus import Record, TopicPartition
 from worker.index.keyspace import COVERAGE
 from worker.index.store import BandStore
@@ -28,7 +28,7 @@ def frames(order: list[int]) -> list[Record]:
     first.adopt({DOCS: 0}, lambda _: (0, 0))
     cut: list[Record] = []
     for number in range(max(order) + 1):
-        burst = first.process([document(number)])
+        burst = process(first, [document(number)])
         cut += seated(records(burst.records, "app.fingerprints"))
     skips = order == sorted(set(order))
     return [
@@ -39,7 +39,7 @@ def frames(order: list[int]) -> list[Record]:
 
 def one_by_one(stage: Index[BandStore], given: list[Record]) -> None:
     for record in given:
-        stage.process([record])
+        process(stage, [record])
         stage.committed()
 
 
@@ -62,7 +62,7 @@ def test_an_owner_refuses_a_frame_out_of_place(tmp_path: Path, kind: str, commit
     stage = index(tmp_path)
     stage.adopt({SEAT: max(committed, before.offset)}, lambda _: (0, 10))
     with pytest.raises(FrameOutOfPlace, match=said):
-        stage.process([record for record in frames(order) if record.offset >= before.offset])
+        process(stage, [record for record in frames(order) if record.offset >= before.offset])
     assert stage.stores()[0].offset == before.offset
     stage.close()
 
@@ -71,12 +71,12 @@ def test_what_is_covered_is_rolled_back_with_the_rest(tmp_path: Path) -> None:
     stage = index(tmp_path)
     stage.adopt({SEAT: 0}, lambda _: (0, 10))
     first, second = frames([0, 1])
-    stage.process([first])
+    process(stage, [first])
     assert spans(stage.stores()[0]) == {}
     stage.adopt({SEAT: 0}, lambda _: (0, 10))  # As after an abort.
     stage.committed()
     assert spans(stage.stores()[0]) == {}
-    stage.process([first, second])
+    process(stage, [first, second])
     stage.committed()
     assert spans(stage.stores()[0]) == {0: Span(0, 2, 2)}
     stage.close()
@@ -85,7 +85,7 @@ def test_what_is_covered_is_rolled_back_with_the_rest(tmp_path: Path) -> None:
 def test_a_store_from_before_takes_its_first_frame_as_the_beginning(tmp_path: Path) -> None:
     stage = index(tmp_path)
     stage.adopt({SEAT: 0}, lambda _: (0, 10))
-    stage.process(frames([0, 1]))
+    process(stage, frames([0, 1]))
     stage.committed()
     stage.close()
     store = BandStore(tmp_path / "shard-000", {"shard": 0})
@@ -94,10 +94,10 @@ def test_a_store_from_before_takes_its_first_frame_as_the_beginning(tmp_path: Pa
     stage = index(tmp_path)
     stage.adopt({SEAT: 2}, lambda _: (0, 10))
     later = frames(list(range(6)))
-    stage.process(later[3:5])  # Whether one is missing here, nobody can know.
+    process(stage, later[3:5])  # Whether one is missing here, nobody can know.
     stage.committed()
     assert spans(stage.stores()[0]) == {0: Span(3, 5, 2)}
-    stage.process(later[5:])
+    process(stage, later[5:])
     stage.committed()
     assert spans(stage.stores()[0]) == {0: Span(3, 6, 3)}
     stage.close()

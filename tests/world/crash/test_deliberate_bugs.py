@@ -27,7 +27,7 @@ from worker.bus.port import (
     Effect,
     OutcomeUnknown,
     Outgoing,
-    Record,
+    RecordBatch,
     TopicPartition,
 )
 from worker.index.store import BandStore
@@ -89,8 +89,10 @@ def write_at_once(life: Life) -> None:
     process, committed = index.process, index.committed
     offsets: list[Callable[[], None]] = []
 
-    def eager(records: Sequence[Record], room: int, quiet: Mapping[TopicPartition, int]) -> Burst:
-        burst = process(records, room, quiet)
+    def eager(
+        batches: Sequence[RecordBatch], room: int, quiet: Mapping[TopicPartition, int]
+    ) -> Burst:
+        burst = process(batches, room, quiet)
         offsets.clear()
         with pytest.MonkeyPatch.context() as patch:
             for store in index.stores().values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain, islice
 
 import pytest
 from confluent_kafka import KafkaError, Message
@@ -22,7 +23,8 @@ def report(partition: int, offset: int) -> Message:
 def delivered(*reports: tuple[KafkaError | None, Message]) -> Delivered:
     """Return the reports of the records, in order, as librdkafka would call them."""
     found = Delivered(RECORDS)
-    for (_, call), (error, message) in zip(found.reports(), reports, strict=False):
+    calls = chain.from_iterable(islice(own, len(batch.values)) for batch, own in found.reports())
+    for call, (error, message) in zip(calls, reports, strict=False):
         call(error, message)
     return found
 
