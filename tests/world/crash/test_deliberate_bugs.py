@@ -24,11 +24,13 @@ from worker.bus.memory import MemoryBus, MemoryMember
 from worker.bus.port import (
     NO_EPOCHS,
     Aborted,
+    AnyOutgoing,
     Effect,
     OutcomeUnknown,
     Outgoing,
     RecordBatch,
     TopicPartition,
+    each,
 )
 from worker.index.store import BandStore
 from worker.stages import Burst, StageError
@@ -161,9 +163,9 @@ def commit_after_lost(world: World) -> None:
         commit = member.commit
 
         def late(
-            records: Iterable[Outgoing], offsets: Offsets, *, epochs: Offsets = NO_EPOCHS
+            records: Iterable[AnyOutgoing], offsets: Offsets, *, epochs: Offsets = NO_EPOCHS
         ) -> None:
-            records = list(records)
+            records = list(each(records))
             try:
                 commit(records, offsets, epochs=epochs)
             except Aborted:
