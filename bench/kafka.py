@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bench.cluster import DOCUMENTS, PARTITIONS, application, broker, committed_counts, delete, feed
 from bench.cluster import worker as run_worker
@@ -31,9 +32,20 @@ RIVAL_SECONDS = 12.0
 """How long to time the filter on datasketch: it needs minutes for all documents."""
 
 
+class Mark(NamedTuple):
+    """When how many documents were committed, and the CPU time of the programs until then."""
+
+    time: float
+    documents: int
+    cpu_seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Documents/s, CPU microseconds per document, and the largest process in bytes."""
+    """Documents/s, CPU microseconds per document, and the largest process in bytes.
+
+    The CPU time is that after the first documents were committed, so without starting.
+    """
 
     rate: float
     strict_rate: float
@@ -87,7 +99,7 @@ class Runs:
         try:
             with Program(arguments) as program:
                 marks = self._marks(name, [program], seconds)
-                return self._run(marks, [program], marks[0][0])
+                return self._run(marks, [program], marks[0].time)
         finally:
             delete(self._kafka, targets)
 
@@ -95,35 +107,33 @@ class Runs:
         marks = committed_counts(self._kafka, group, lambda: None, DEADLINE_SECONDS)
         first.append(next(marks)[0])
 
-    def _marks(
-        self, group: str, programs: Sequence[Program], seconds: float
-    ) -> list[tuple[float, int]]:
+    def _marks(self, group: str, programs: Sequence[Program], seconds: float) -> list[Mark]:
         """Watch a group until it has read all documents, or ``seconds`` after the first."""
 
         def check() -> None:
             for program in programs:
                 program.check()
 
-        marks: list[tuple[float, int]] = []
-        for mark in committed_counts(self._kafka, group, check, DEADLINE_SECONDS):
-            marks.append(mark)
-            if mark[1] >= self._total or mark[0] - marks[0][0] > seconds:
+        marks: list[Mark] = []
+        for at, documents in committed_counts(self._kafka, group, check, DEADLINE_SECONDS):
+            cpu = sum(program.cpu_seconds() for program in programs)
+            marks.append(Mark(at, documents, cpu))
+            if documents >= self._total or at - marks[0].time > seconds:
                 return marks
         raise SystemExit(
             f"{group}: not all of {self._total:,} documents within {DEADLINE_SECONDS:.0f} s;"
             f" {marks[-1:]}"
         )
 
-    def _run(
-        self, marks: list[tuple[float, int]], programs: Sequence[Program], first: float
-    ) -> Run:
+    def _run(self, marks: list[Mark], programs: Sequence[Program], first: float) -> Run:
         usages = [program.stop() for program in programs]
-        (start, before), (end, done) = marks[0], marks[-1]
-        strictly = done if first < start else done - before
+        start, end = marks[0], marks[-1]
+        done = end.documents - start.documents
+        strictly = end.documents if first < start.time else done
         return Run(
-            rate=(done - before) / (end - start),
-            strict_rate=strictly / (end - min(first, start)),
-            cpu_us=sum(usage.cpu_seconds for usage in usages) / done * 1e6,
+            rate=done / (end.time - start.time),
+            strict_rate=strictly / (end.time - min(first, start.time)),
+            cpu_us=(end.cpu_seconds - start.cpu_seconds) / done * 1e6,
             peak_bytes=max(usage.peak_bytes for usage in usages),
         )
 
@@ -170,7 +180,7 @@ def _report(measured: dict[str, list[Run]]) -> list[Target]:
         [Figures(name, [one.rate for one in runs]) for name, runs in measured.items()],
     )
     show(
-        "CPU microseconds per document, of all processes, including their start",
+        "CPU microseconds per document, of all processes but the broker, once they run",
         [Figures(name, [one.cpu_us for one in runs]) for name, runs in measured.items()],
     )
     show(

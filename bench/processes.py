@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from worker.files.closing import Closing
 
 __all__ = ["Program", "Usage"]
@@ -56,6 +58,11 @@ class Program(Closing):
             stderr=subprocess.STDOUT,
         )
         self.usage: Usage | None = None
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that it has taken until now."""
+        times = psutil.Process(self._process.pid).cpu_times()
+        return float(times.user + times.system)
 
     def check(self) -> None:
         """Check that the program is still running.

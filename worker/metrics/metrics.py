@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import product
+from operator import add
 from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from worker import __version__
 from worker.metrics import table
@@ -79,15 +82,17 @@ class Metrics:
             shown |= {(*first, *labels): value for labels, value in values.items()}
             self._numbers[gauge] = shown
 
-    def observe(self, histogram: Histogram, values: Iterable[float], *labels: str) -> None:
+    def observe(
+        self, histogram: Histogram, values: Sequence[float] | npt.NDArray[np.float64], *labels: str
+    ) -> None:
         """Add values to a histogram."""
         buckets = histogram.buckets
+        counts = np.bincount(np.searchsorted(buckets, values), minlength=len(buckets) + 1).tolist()
         with self._lock:
             series = self._observed[histogram]
             observed = series.setdefault(labels, _Observed(histogram))
-            for value in values:
-                observed.counts[bisect_left(buckets, value)] += 1
-                observed.sum += value
+            observed.counts = list(map(add, observed.counts, counts))
+            observed.sum += float(np.sum(values))
 
     def value(self, metric: Counter | Gauge, *labels: str) -> float | None:
         """Return a counter's or a gauge's value; None if it has no such series."""

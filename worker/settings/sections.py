@@ -645,7 +645,7 @@ class WorkerSection(_Section):
         " quarters of the cgroup's limit, or without one a quarter of the machine's memory, but at"
         " most 1GiB",
     )
-    batch_records: int = Field(4_000, ge=1, description="most records in a batch of a stage")
+    batch_records: int = Field(8_000, ge=1, description="most records in a batch of a stage")
     batch_bytes: int | None = Field(
         None,
         ge=1 << 16,

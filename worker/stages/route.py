@@ -467,7 +467,7 @@ class Route:
         metrics.add(table.DOCUMENTS, self._duplicate_count, "duplicate")
         stamps = np.concatenate([np.empty(0, np.int64), *self._timestamps])
         seconds = np.maximum(0.0, now - stamps[stamps >= 0] / 1_000)
-        metrics.observe(table.LATENCY_SECONDS, seconds.tolist())
+        metrics.observe(table.LATENCY_SECONDS, seconds)
         self._tally.commit(metrics)
         self._clear_counts()
 

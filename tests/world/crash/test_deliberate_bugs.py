@@ -165,12 +165,12 @@ def commit_after_lost(world: World) -> None:
         def late(
             records: Iterable[AnyOutgoing], offsets: Offsets, *, epochs: Offsets = NO_EPOCHS
         ) -> None:
-            records = list(each(records))
+            sent = list(each(records))
             try:
-                commit(records, offsets, epochs=epochs)
+                commit(sent, offsets, epochs=epochs)
             except Aborted:
                 transaction = bus.begin(f"{instance}-{group}")
-                transaction.append_many(records)
+                transaction.append_many(sent)
                 transaction.commit_offsets(group, offsets, of=member.of)
                 transaction.commit()
 
