@@ -229,15 +229,24 @@ class Application:
                 transaction_seconds=timeout,
             ),
             metrics=self._own_metrics,
-            has_room=self._has_room if stage == "fingerprint" else lambda _seconds: True,
+            has_room=self._room_for(member) if stage == "fingerprint" else lambda _seconds: True,
             probe=self.environment.probe(stage),
             clock=self._clock,
         )
 
-    def _has_room(self, seconds: float) -> bool:
-        """Wait for room for more documents; in one thread, nothing can make room meanwhile."""
+    def _room_for(self, member: Member) -> Callable[[float], bool]:
+        """Return what waits for room for more documents, and says what is committed of them."""
         cache = self._cache
-        return cache is None or cache.has_room(seconds if self.environment.background else 0)
+        if cache is None:
+            return lambda _seconds: True
+        patient = self.environment.background  # In one thread, nothing can make room meanwhile.
+
+        def has_room(seconds: float) -> bool:
+            for place, claim in member.claims().items():
+                cache.know(place.partition, claim)
+            return cache.has_room(seconds if patient else 0)
+
+        return has_room
 
     @property
     def _cache(self) -> DocumentCache | None:

@@ -60,7 +60,8 @@ def test_bytes_come_back_as_they_were(harness: Harness) -> None:
         (w.key, w.value, w.headers) for w in written
     ]
     assert (read[0].topic, read[0].partition, read[0].timestamp) == (topic, 0, 1_500_000_000_000)
-    assert harness.read_committed(topic) == list(read)
+    committed = harness.read_committed(topic)
+    assert [r[:-1] for r in committed] == [r[:-1] for r in read], "all but the leader epoch"
 
 
 def test_commit_writes_bytes_as_they_are(harness: Harness) -> None:

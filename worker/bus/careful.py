@@ -399,7 +399,7 @@ class CarefulMember:
             else:
                 self._reader.stop(partition)
         others = asked.keys() - self._at.keys()
-        for partition in others:  # What is committed of it next may have been read elsewhere.
+        for partition in others:  # What is committed of it next may be read elsewhere.
             self._epochs.pop(partition, None)
         self._member.pause(others)
 

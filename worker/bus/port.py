@@ -180,7 +180,7 @@ class Member(Protocol):
         """
 
     def claims(self) -> Mapping[TopicPartition, Claim]:
-        """Return what `committed` has last found of each partition, where it found an epoch."""
+        """Return what is known to be committed of each partition, where the epoch is known."""
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each partition that was sought.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from time import monotonic
 
 import numpy as np
@@ -437,7 +438,8 @@ class Loop:
             self.transacting = None
 
     def _commit_burst(self, burst: Burst, *, filled: bool) -> bool:
-        ended = self._transactions.see_through(burst.records, burst.offsets, self._member.commit)
+        commit = partial(self._member.commit, epochs=burst.epochs)
+        ended = self._transactions.see_through(burst.records, burst.offsets, commit)
         self._pace.ended(
             ended.seconds,
             committed=ended.outcome == "committed",
@@ -469,7 +471,7 @@ class Loop:
         if not burst.offsets:
             return
         try:
-            self._member.commit(burst.records, burst.offsets)
+            self._member.commit(burst.records, burst.offsets, epochs=burst.epochs)
         except (Aborted, OutcomeUnknown, BusError) as error:
             _log.info("%s: the last positions were not committed: %s", self.stage.name, error)
 

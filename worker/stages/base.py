@@ -35,6 +35,7 @@ class Burst(NamedTuple):
         more: whether more is ready to be written than there was room for.
         held: the inputs that must deliver nothing for now.
         starts: the inputs that have become ready, with the offsets to read them from.
+        epochs: the leader epochs of those ``offsets`` that the stage's member has not read up to.
     """
 
     records: Sequence[AnyOutgoing] = ()
@@ -43,6 +44,7 @@ class Burst(NamedTuple):
     more: bool = False
     held: frozenset[TopicPartition] = frozenset()
     starts: Mapping[TopicPartition, int] = NOTHING
+    epochs: Mapping[TopicPartition, int] = NOTHING
 
 
 class RestoreState(NamedTuple):

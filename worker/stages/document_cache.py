@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worker.bus import RecordBatch
+from worker.bus import Claim, RecordBatch
 from worker.stages.budget import batch_cost
 
 __all__ = ["DocumentCache", "Taken"]
@@ -48,9 +48,13 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True)
 class _Lane:
-    """A partition: where *fingerprint* reads it, if it does; and what is kept, without gaps."""
+    """A partition: where *fingerprint* reads it, if it does; and what is kept, without gaps.
+
+    ``claim`` is what *fingerprint* has committed of it.
+    """
 
     position: int | None = None
+    claim: Claim | None = None
     wanted: bool = False
     keeping: bool = False
     pieces: deque[_Piece] = field(default_factory=deque)
@@ -80,6 +84,7 @@ class DocumentCache:
                 lane = self._lanes.setdefault(number, _Lane())
                 if lane.position != positions.get(number):
                     self._drop(lane)
+                    lane.claim = None
                 lane.position = positions.get(number)
 
     def read(self, number: int, high: int, batch: RecordBatch | None = None) -> None:
@@ -93,6 +98,18 @@ class DocumentCache:
                 if not self._cost:
                     self._moved_at = self._clock()
                 self._cost += cost
+
+    def know(self, number: int, claim: Claim) -> None:
+        """Note what *fingerprint* has committed of a partition."""
+        with self._changed:
+            self._lanes.setdefault(number, _Lane()).claim = claim
+
+    def epoch(self, number: int, offset: int) -> int | None:
+        """Return a leader epoch that none before an offset exceeds; None if none is known."""
+        with self._changed:
+            lane = self._lanes.get(number)
+            claim = None if lane is None or lane.position is None else lane.claim
+            return None if claim is None or claim.offset < offset else claim.epoch
 
     def publish_from(self, offsets: Mapping[int, int]) -> None:
         """Have *route* publish exactly these partitions, from these offsets on."""

@@ -252,7 +252,16 @@ class Route:
         self._look()
         more = self._room <= 0
         held = self._ahead() | self._cached
-        return Burst(outgoing, offsets, room - self._room, more=more, held=held, starts=starts)
+        size, epochs = room - self._room, self._epochs(offsets)
+        return Burst(outgoing, offsets, size, more, held, starts, epochs)
+
+    def _epochs(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the leader epochs that are known of documents from the cache."""
+        known = {
+            place: self._cache.epoch(place.partition, offsets[place])
+            for place in self._cached & offsets.keys()
+        }
+        return {place: epoch for place, epoch in known.items() if epoch is not None}
 
     def _fill(self) -> dict[TopicPartition, int]:
         """Take the documents from the cache that have their answers.

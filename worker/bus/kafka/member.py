@@ -416,10 +416,12 @@ class KafkaMember:
                 place: self._identities.metadata(place.topic, at, self._transaction)
                 for place, at in offsets.items()
             }
-            own = GroupOffsets(self._consumer, offsets, notes, self._epochs(offsets, epochs))
+            known = self._epochs(offsets, epochs)
+            own = GroupOffsets(self._consumer, offsets, notes, known)
             self._producer.commit(records, own)
         except Fenced as error:
             return str(error)
+        self._claims |= claimed({place: (at, known.get(place)) for place, at in offsets.items()})
         return None
 
     def _epochs(
@@ -428,7 +430,7 @@ class KafkaMember:
         """Return the leader epochs to commit with offsets; ``told`` are those of other readers.
 
         None is before what was committed last: what is read anew may still be of earlier leaders.
-        Of what nobody has read up to its offset, the epoch isn't known.
+        It isn't known at an offset that the member hasn't read up to, if nobody has told it.
         """
         own = self._identities.of is None
         found = dict(self._assignment.epochs()) if own else {}
@@ -437,9 +439,11 @@ class KafkaMember:
             found[partition] = max(epoch, found.get(partition, epoch))
         if own:
             read = self._assignment.positions()
-            for partition, offset in offsets.items():
-                if partition not in told and offset > read.get(partition, offset):
-                    found.pop(partition, None)
+            claims = self._claims
+            for place in offsets.keys() - told.keys():
+                reached = max(read.get(place, 0), claims[place].offset if place in claims else 0)
+                if offsets[place] > reached:
+                    found.pop(place, None)
         return found
 
     def _drain_events(self) -> None:

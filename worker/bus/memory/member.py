@@ -59,6 +59,7 @@ class MemoryMember:
         self._delivering: list[TopicPartition] = []  # the next one to read first
         self._claims: dict[TopicPartition, Claim] = {}
         self._known: dict[TopicPartition, Claim] = {}  # what is before each position
+        self._known_epochs: dict[TopicPartition, int] = {}  # of the offsets committed last
         self.of = of
         depends = (*subscription, of) if of is not None else subscription
         self._identities = {topic: topics.identities[topic] for topic in depends}
@@ -138,6 +139,8 @@ class MemoryMember:
             self._coordinator.check_owner(self._identity, self)
             raise
         self._attempt = None
+        known = self._known_epochs
+        self._claims |= claimed({place: (at, known.get(place)) for place, at in offsets.items()})
 
     @property
     def throttled(self) -> bool:
@@ -322,8 +325,10 @@ class MemoryMember:
         before = {partition: claim.epoch for partition, claim in self._claims.items()}
         for partition, epoch in (*told.items(), *before.items()):
             epochs[partition] = max(epoch, epochs.get(partition, epoch))
-        for partition, offset in offsets.items():  # Nobody has read up to there.
-            unread = self.of is None and offset > self._positions.get(partition, offset)
-            if unread and partition not in told:
-                epochs.pop(partition, None)
+        for place in offsets.keys() - told.keys() if self.of is None else ():
+            claim = self._claims.get(place)
+            reached = max(self._positions.get(place, 0), claim.offset if claim is not None else 0)
+            if offsets[place] > reached:
+                epochs.pop(place, None)
         transaction.commit_offsets(self._identity.group, offsets, of=self.of, epochs=epochs)
+        self._known_epochs = epochs
