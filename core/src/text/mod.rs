@@ -46,7 +46,7 @@ use wide::Wide;
 /// Increased whenever the same text, switches and Unicode version give another normal form.
 pub const NORMALISER_VERSION: u32 = 3;
 
-/// The steps of the normal form that are taken; `docs/configuration.md` describes each.
+/// The steps of the normal form that are taken; `docs/reference/configuration.md` describes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
     pub nfkc: bool,
