@@ -1,6 +1,6 @@
 //! The index: which earlier documents each document of a batch nearly repeats.
 //!
-//! `judge` decides, by the rules that docs/explanation/architecture.md states, one document after the other.
+//! `judge` decides, one document after the other, by the rules in docs/explanation/architecture.md.
 //! `shard` knows where everything is that a decision reads, and writes down what it changes. They
 //! meet in two places: a judgement asks a `Sight`, and the shard takes a `Decision`.
 

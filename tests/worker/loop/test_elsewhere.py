@@ -1,0 +1,93 @@
+"""What a stage processes without reading it here, and waits for room before it reads more."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from worker.bus import PartitionUnreadable, RecordBatch, TopicPartition
+from worker.bus.memory import MemoryBus
+from worker.bus.records import Outgoing
+from worker.loop import Loop
+from worker.loop.options import LoopOptions
+from worker.stages.base import NOTHING, Burst
+
+SOURCE = TopicPartition("in", 0)
+
+
+class Elsewhere:
+    """Has read the first ``read`` records elsewhere, and holds its own input."""
+
+    name = "elsewhere"
+    shards = None
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- nothing is cut
+    ) -> dict[TopicPartition, int]:
+        return dict(offsets)
+
+    def process(
+        self,
+        batches: Sequence[RecordBatch],  # noqa: ARG002 -- it has read them
+        room: int = sys.maxsize,  # noqa: ARG002 -- it writes nothing
+        quiet: Mapping[TopicPartition, int] = NOTHING,  # noqa: ARG002 -- nothing is quiet
+    ) -> Burst:
+        offsets = {SOURCE: self.read} if self.read else {}
+        return Burst((), offsets, held=frozenset({SOURCE}))
+
+    def committed(self) -> None:
+        self.read = 0
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        raise error
+
+    def close(self) -> None:
+        self.read = 0
+
+
+def loop_on(
+    count: int, has_room: Callable[[float], bool] = lambda _: True
+) -> tuple[Loop, Elsewhere]:
+    bus = MemoryBus()
+    bus.create_topic("in", 1)
+    bus.commit_offsets("g", {SOURCE: 0})
+    bus.append_many(Outgoing("in", 0, None, b"%d" % number) for number in range(count))
+    stage = Elsewhere()
+    options = LoopOptions(max_records=2)
+    return Loop(stage, bus.join("g", ["in"], "one"), options=options, has_room=has_room), stage
+
+
+def test_what_was_processed_without_being_read_here_is_no_lag() -> None:
+    loop, stage = loop_on(10)
+    loop.step(0)
+    loop.step(0)
+    assert loop.lag() == {SOURCE: 8}
+    stage.read = 8
+    loop.step(0)
+    assert loop.lag() == {SOURCE: 2}
+    assert loop.catching_up
+    stage.read = 10
+    loop.step(0)
+    loop.lag()
+    assert loop.lag() == {SOURCE: 0}
+    assert not loop.catching_up
+
+
+def test_nothing_is_read_while_there_is_no_room() -> None:
+    asked: list[float] = []
+
+    def has_room(seconds: float) -> bool:
+        asked.append(seconds)
+        return len(asked) > 2
+
+    loop, _ = loop_on(10, has_room)
+    for _ in range(2):
+        assert not loop.step(0.25)
+        assert not loop.busy
+        assert not loop.assigned
+    loop.step(0.25)
+    assert loop.assigned == {SOURCE}
+    assert asked == [0.25] * 3
