@@ -18,6 +18,9 @@ _RECORD_BYTES = 112 + 2 * 32 + 80 + 2 * 48 + 8 + 40
 of key and value, and the entries for record and cost in the queues."""
 _ROW_BYTES = 2 * 8 + 3 * 8 + 2 * 48
 """The same of a record in columns: offset and time, three entries in lists, two object headers."""
+_BATCH_BYTES = 104 + 64 + 2 * 112 + 2 * 72 + 56 + 40
+"""What all of a batch's records have in common: the object with its place, two arrays, three lists,
+and the entry in the queue."""
 _HEADER_BYTES = 72 + 8 + 2 * 56
 """The pair, its entry among the headers, and the object headers of name and value."""
 _HEADERS_BYTES = 56
@@ -33,11 +36,12 @@ def record_cost(record: Record) -> int:
 
 def batch_cost(batch: RecordBatch) -> int:
     """Return about how many bytes waiting records take in columns."""
-    return _ROW_BYTES * len(batch) + batch.size + sum(map(_headers_cost, batch.headers or ()))
+    rows = _ROW_BYTES * len(batch) + batch.size
+    return _BATCH_BYTES + rows + sum(map(_headers_cost, batch.headers or ()))
 
 
 def row_costs(batch: RecordBatch) -> list[int]:
-    """Return about how many bytes each of some waiting records takes, which add up to the cost."""
+    """Return about how many bytes each of some waiting records takes, without their batch's own."""
     headers = repeat(()) if batch.headers is None else batch.headers
     return [
         _ROW_BYTES + len(value or b"") + len(key or b"") + _headers_cost(own)

@@ -21,6 +21,7 @@ from worker.bus import (
     RecordBatch,
     TopicPartition,
 )
+from worker.formats.base import headers_size
 from worker.formats.match_writer import MatchWriter
 from worker.metrics import Metrics, Tally, table
 from worker.stages.base import NOTHING, Burst, StageError, unread
@@ -395,9 +396,11 @@ class Route:
                 values[row], listed, first = self._writer.write(batch.record(row), matches)
                 headers[row][0] = _DUPLICATE
                 headers[row] += (MATCHES, listed), (FIRST, first)
-                self._room -= len(listed) + len(first)
+                added = len(values[row] or b"") - len(batch.values[row] or b"")
+                self._room -= len(listed) + len(first) + added
                 duplicate[row] = True
         if batch.headers is not None:
+            self._room -= sum(map(headers_size, batch.headers))
             both = zip(batch.headers, headers, strict=True)
             headers = [[*without_own(given), *own] for given, own in both]
         stamps = [None if stamp < 0 else stamp for stamp in batch.timestamps.tolist()]

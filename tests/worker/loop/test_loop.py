@@ -18,6 +18,7 @@ from worker.bus import (
     LogTruncated,
     OutcomeUnknown,
     Outgoing,
+    Polled,
     Record,
     RecordBatch,
     TopicPartition,
@@ -249,6 +250,36 @@ def test_who_is_replaced_is_fenced_and_commits_nothing_more() -> None:
         run(loop)
     run(heir)
     assert copied(made) == ALL
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "accepted"),
+    [
+        ([[0, 1, 2], [1, 2, 3]], [0, 1, 2, 3]),
+        ([[0, 1, 0, 1, 2, 1, 3]], [0, 1, 2, 3]),
+        ([[0, 4, 5], [1, 2, 5], [5, 6, 6]], [0, 4, 5, 6]),
+        ([[2, 3], [0, 1, 2, 3]], [2, 3]),
+    ],
+)
+def test_records_that_are_delivered_again_are_dropped(
+    deliveries: list[list[int]], accepted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So are those of partitions that were revoked, in the same poll."""
+    made = bus()
+    member = made.join("g", ["in"], "one")
+    stage = Copier()
+    loop = Loop(stage, member)
+    loop.step(0)  # The assignment.
+    for offsets in deliveries:
+        batches = RecordBatch.of(
+            Record(topic, number, offset, 1, None, b"%s-%d" % (topic.encode(), offset))
+            for topic, number in (("in", 1), ("in", 0), ("in", 2))
+            for offset in offsets
+        )
+        monkeypatch.setattr(member, "poll", lambda *_, given=batches: Polled(given))
+        loop.step(0)
+    assert copied(made) == [b"in-%d" % offset for offset in accepted]
+    assert made.committed("g") == {SOURCE: accepted[-1] + 1}
 
 
 def test_what_is_held_back_is_not_delivered() -> None:

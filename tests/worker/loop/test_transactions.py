@@ -14,11 +14,14 @@ from worker.bus.port import (
     Effect,
     OutcomeUnknown,
     Outgoing,
+    OutgoingBatch,
+    Refused,
     TopicPartition,
 )
 from worker.loop.options import LoopOptions
 from worker.loop.transactions import Transactions
 from worker.probe import UNWATCHED
+from worker.wire.headers import REASON, reduced_rejection
 
 A, B, C = (Outgoing("out", number, None, b"") for number in range(3))
 OFFSETS = {TopicPartition("in", 0): 7}
@@ -131,3 +134,34 @@ def test_an_effect_that_cannot_be_seen_changes_nothing(
     log.unseen = BusError("no answer")
     assert log.see_through() == "unknown"
     assert any("can't see how the transaction ended: no answer" in m for m in caplog.messages)
+
+
+def test_a_refused_rejection_is_reduced_beside_batches() -> None:
+    rejected = Outgoing("rejected", None, b"k", bytes(900), ((REASON, b"too-large"),))
+    larger = Outgoing("out", 0, None, bytes(5_000))
+    columns = OutgoingBatch("out", 0, [b"a", None], [b"1", b"2"], [[("h", b"")], []], [5, None])
+    refused = Refused("it is too large", [rejected, larger], "MSG_SIZE_TOO_LARGE")
+    log = Log((Effect(), refused), (Effect(), None))
+    assert log.see_through([columns, rejected, larger, columns]) == "committed"
+    smaller = reduced_rejection(rejected)
+    assert smaller is not None
+    singly = list(columns.records())
+    assert log.events == [
+        ([columns, rejected, larger, columns], OFFSETS),
+        ([*singly, smaller, larger, *singly], OFFSETS),
+    ]
+
+
+def test_refused_records_of_a_batch_that_have_no_smaller_version_are_told() -> None:
+    columns = OutgoingBatch("out", 0, [b"a", None], [b"1", b"2"], [[], []], [None, None])
+    log = Log((Effect(), Refused("no", list(columns.records())[1:], "INVALID_RECORD")))
+    with pytest.raises(Refused, match="out takes no record without a key"):
+        log.see_through([columns])
+
+
+def test_the_rest_of_a_batch_is_written() -> None:
+    columns = OutgoingBatch("out", 0, [b"a", None], [b"1", b"2"], [[], []], [None, None])
+    first, _ = columns.records()
+    log = Log((Effect([True, False, True], offsets=False), OutcomeUnknown()), (Effect(), None))
+    assert log.see_through([A, columns]) == "completed"
+    assert log.events[-1] == ([first], OFFSETS)

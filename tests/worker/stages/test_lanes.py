@@ -11,9 +11,9 @@ import pytest
 from tests.support.breadth import thinned
 from tests.support.stages import DOCS, document, process, route, whole_log
 from tests.worker.stages.lane_answers import FRAME, answer
-from worker.bus import Record, TopicPartition
+from worker.bus import Record, RecordBatch, TopicPartition
 from worker.metrics import Metrics, table
-from worker.stages.budget import record_cost
+from worker.stages.budget import batch_cost, record_cost, row_costs
 from worker.stages.route import Route
 
 SHARDS = 3
@@ -37,7 +37,8 @@ def test_what_waits_is_reported() -> None:
     assert metrics.value(table.MEMORY_BYTES, "lanes") == 0
     now = 2.0
     process(stage, [document(0), document(1)])
-    waits = record_cost(document(0)) + record_cost(document(1))
+    (batch,) = RecordBatch.of([document(0), document(1)])
+    waits = batch_cost(batch)
     assert metrics.value(table.MEMORY_BYTES, "lanes") == waits
 
 
@@ -150,6 +151,33 @@ def test_a_record_is_charged_what_python_takes(record: Record) -> None:
     collected = 16 * sum(isinstance(one, tuple) for one in objects)
     taken = sum(map(sys.getsizeof, objects)) + collected
     assert taken < record_cost(record) < 2 * taken
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 1_000])
+@pytest.mark.parametrize(
+    "record",
+    [
+        document(1),
+        document(1)._replace(value=None, key=b"k" * 20),
+        document(1)._replace(headers=(("a", b"b" * 100), ("c", None))),
+    ],
+)
+def test_a_batch_is_charged_what_python_takes(record: Record, count: int) -> None:
+    (batch,) = RecordBatch.of([record] * count)
+    objects: list[object] = [batch, batch.place, batch.keys, batch.values, (batch, 0)]
+    arrays = (batch.offsets, batch.timestamps)
+    objects += arrays
+    own: list[object] = [part for part in (record.key, record.value) if part is not None]
+    if batch.headers is not None:
+        objects.append(batch.headers)
+        own += [record.headers, *record.headers]
+        own += [part for header in record.headers for part in header if part is not None]
+    collected = 16 * (3 + count * sum(isinstance(one, tuple) for one in own))
+    taken = sum(map(sys.getsizeof, [*objects, *own * count])) + collected
+    assert taken * 0.9 < batch_cost(batch) < 2 * taken
+    alike = row_costs(batch)
+    assert len({*alike}) == 1
+    assert batch_cost(batch) - sum(alike) == batch_cost(batch.rows(0, 1)) - alike[0] > 0
 
 
 def test_answers_are_read_step_by_step() -> None:

@@ -193,7 +193,7 @@ class TestRoute:
 
     def test_documents_that_run_ahead_are_held_back(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(n) for n in range(50)])
-        stage = route(buffer_bytes=16_000)
+        stage = route(buffer_bytes=10_000)
         stage.adopt(self.owned(1), whole_log)
         assert process(stage, documents[:10]).held == set()
         assert process(stage, documents[10:]).held == {DOCS}

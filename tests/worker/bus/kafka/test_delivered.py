@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import chain, islice
 
 import pytest
@@ -10,7 +10,14 @@ from confluent_kafka import KafkaError, Message
 
 from worker.bus.kafka.delivered import Delivered
 from worker.bus.memory import MemoryBus
-from worker.bus.port import BusError, LogReader, Outgoing, TopicPartition
+from worker.bus.port import (
+    AnyOutgoing,
+    BusError,
+    LogReader,
+    Outgoing,
+    OutgoingBatch,
+    TopicPartition,
+)
 
 RECORDS = [Outgoing("out", 0, None, b"a"), Outgoing("out", None, b"key", b"b")]
 
@@ -22,7 +29,12 @@ def report(partition: int, offset: int) -> Message:
 
 def delivered(*reports: tuple[KafkaError | None, Message]) -> Delivered:
     """Return the reports of the records, in order, as librdkafka would call them."""
-    found = Delivered(RECORDS)
+    return of(RECORDS, *reports)
+
+
+def of(records: Sequence[AnyOutgoing], *reports: tuple[KafkaError | None, Message]) -> Delivered:
+    """Return the reports of the first of some records, in order."""
+    found = Delivered(records)
     calls = chain.from_iterable(islice(own, len(batch.values)) for batch, own in found.reports())
     for call, (error, message) in zip(calls, reports, strict=False):
         call(error, message)
@@ -95,3 +107,36 @@ def test_an_offset_that_the_brokers_did_not_say_is_not_made_up() -> None:
         TopicPartition("out", 0): 4,
         TopicPartition("out", 1): None,
     }
+
+
+COLUMNS = OutgoingBatch("out", None, [b"k", b"l", b"m"], [b"1", b"2", b"3"], [[]] * 3, [None] * 3)
+"""Records of which each goes to the partition that its key chooses."""
+
+
+def test_each_record_of_a_batch_is_where_it_was_written(bus: MemoryBus) -> None:
+    transaction = bus.begin("other")
+    transaction.append_many([Outgoing("out", 1, None, b"aborted")])
+    transaction.abort()
+    one = Outgoing("out", 0, None, b"a")
+    reports = [report(0, 0), report(1, 1), report(0, 0), report(1, 1), report(0, 0)]
+    found = of([one, COLUMNS, one], *((None, told) for told in reports))
+    assert found.topics == ["out"]
+    assert found.ends() == {TopicPartition("out", 0): 0, TopicPartition("out", 1): 1}
+    assert kept(found, bus) == [True, False, True, False, True]
+
+
+def test_a_batch_of_which_a_record_was_not_written_has_no_effect(bus: MemoryBus) -> None:
+    failed = KafkaError(KafkaError._MSG_TIMED_OUT)
+    found = of([COLUMNS], (None, report(0, 0)), (failed, report(1, -1)), (None, report(1, 0)))
+    assert kept(found, bus) == []
+
+
+@pytest.mark.parametrize("partition", [None, 1])
+def test_refused_records_of_a_batch_are_named(partition: int | None) -> None:
+    refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+    one = Outgoing("out", 0, None, b"2")  # Another with the same value was written.
+    second = Message(topic="out", partition=1, offset=-1, key=b"l", value=b"2")
+    fine = (None, report(1, 0))
+    found = of([one, COLUMNS._replace(partition=partition)], fine, fine, (refused, second), fine)
+    assert found.refusals() == [Outgoing("out", partition, b"l", b"2")]
+    assert list(found.refused.values()) == ["MSG_SIZE_TOO_LARGE"]
