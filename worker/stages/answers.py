@@ -114,7 +114,9 @@ class _Part:
             similarities=np.array(self._similarities, np.float32),
             sequences=np.array([sequence for sequence, _ in self._places], np.uint64),
             ids=Ids.pack([ident for _, ident in self._places]),
-            accounted=_within(frame.accounted, skipped, end - frame.start) if shard == 0 else None,
+            accounted=_within(frame.accounted, skipped, end - frame.start)
+            if shard == 0
+            else frame.accounted[:0],
             containments=np.array(self._containments, np.float32) if self._any_contained else None,
             forgetting=_within(frame.tombstones.offsets, skipped, end - frame.start)
             if shard == 0 and len(frame.tombstones)

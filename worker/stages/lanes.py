@@ -47,14 +47,10 @@ class Step(NamedTuple):
     judged: Judged
     found: Mapping[int, list[Found]]
 
-    def named(self) -> tuple[frozenset[int] | None, frozenset[int]]:
-        """Return the offsets that were read but not judged, and those that forget a document.
-
-        The first is None from older workers.
-        """
+    def named(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the offsets that were read but not judged, and those that forget a document."""
         answer, start = self.answer, self.answer.start
-        accounted = None if answer.accounted is None else absolute(answer.accounted, start)
-        return accounted, absolute(answer.forgetting, start)
+        return absolute(answer.accounted, start), absolute(answer.forgetting, start)
 
 
 @dataclass(slots=True)
@@ -129,9 +125,16 @@ def _nothing(following: MatchFrame, offsets: range) -> MatchFrame:
     """Return an answer for a range that names no document, to stand before this one."""
     none: dict[str, object] = {
         name: getattr(following, name)[:0]
-        for name in ("offsets", "checksums", "matched", "counts", "which", "similarities")
+        for name in (
+            "offsets",
+            "checksums",
+            "accounted",
+            "matched",
+            "counts",
+            "which",
+            "similarities",
+        )
     }
-    accounted = None if following.accounted is None else np.empty(0, np.uint32)
     return msgspec.structs.replace(
         following,
         start=offsets.start,
@@ -139,7 +142,6 @@ def _nothing(following: MatchFrame, offsets: range) -> MatchFrame:
         first=0,
         sequences=following.sequences[:0],
         ids=Ids.pack([]),
-        accounted=accounted,
         forgetting=None,
         **none,
     )
@@ -214,8 +216,6 @@ class Lane:
         for frame, _, _ in self.answers[0].taken:
             if frame.end <= until:
                 continue
-            if frame.accounted is None:
-                break
             until = next_named(frame, until)
             if until < frame.end:
                 break

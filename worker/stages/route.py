@@ -348,7 +348,7 @@ class Route:
         same &= [value is not None for value in batch.values]
         goes_on = same[1:] & same[:-1] & (np.diff(at) == 1)
         cuts = [*(np.flatnonzero(~goes_on) + 1).tolist(), len(batch)]
-        named: tuple[frozenset[int] | None, frozenset[int]] | None = None
+        named: tuple[frozenset[int], frozenset[int]] | None = None
         row = done = 0
         for cut in cuts:
             first = int(at[row])
@@ -365,7 +365,7 @@ class Route:
     def _other(
         self,
         record: Record,
-        accounted: frozenset[int] | None,
+        accounted: frozenset[int],
         forgetting: frozenset[int],
         *,
         judged: bool,
@@ -375,7 +375,7 @@ class Route:
             yield from self._pass_on(record)
         elif judged:
             yield self._changed(record)
-        elif accounted is not None and record.offset not in accounted:
+        elif record.offset not in accounted:
             yield self._not_judged(record)
 
     def _verdicts(

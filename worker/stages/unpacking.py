@@ -91,9 +91,8 @@ def next_named(frame: MatchFrame, offset: int) -> int:
     """Return the first offset from ``offset`` on that the frame names, or the frame's end."""
     following = [frame.end]
     for offsets in (frame.offsets, frame.accounted):
-        if offsets is not None:
-            (place,) = _places(offsets, frame.start, offset)
-            following += (frame.start + offsets[place : place + 1].astype(np.int64)).tolist()
+        (place,) = _places(offsets, frame.start, offset)
+        following += (frame.start + offsets[place : place + 1].astype(np.int64)).tolist()
     return min(following)
 
 

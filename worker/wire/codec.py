@@ -8,19 +8,18 @@ import msgspec
 
 from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
-from worker.wire.matches import MatchFrame, PackedMatches, PackedMatches1, PackedWhole
+from worker.wire.matches import MatchFrame, PackedMatches, PackedWhole
 
 __all__ = ["FrameError", "decode", "encode"]
 
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
-_Packed = PackedFingerprints | PackedMatches1 | PackedMatches
+_Packed = PackedFingerprints | PackedMatches
 
 _WRITTEN: dict[type, int] = {FingerprintFrame: 4, MatchFrame: 2}
 """The version that is written. Adding a field at the end, with a default, needs no new version."""
 
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
     (FingerprintFrame, 4): msgspec.msgpack.Decoder(PackedFingerprints),
-    (MatchFrame, 1): msgspec.msgpack.Decoder(PackedMatches1),
     (MatchFrame, 2): msgspec.msgpack.Decoder(PackedWhole),
 }
 """The versions that are read. Fingerprints of earlier versions have another number for no time, or

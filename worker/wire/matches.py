@@ -30,7 +30,6 @@ __all__ = [
     "ROW_BYTES",
     "MatchFrame",
     "PackedMatches",
-    "PackedMatches1",
     "PackedWhole",
     "answer_bytes",
 ]
@@ -63,7 +62,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
-    In the other shards' frames the two arrays are empty, and ``accounted`` is None. ``forgetting``
+    In the other shards' frames the three arrays are empty. ``forgetting``
     uint32 are those of ``accounted`` that forget a document. *route* passes them on, whether they
     have a value or not. It is None if there are none.
     """
@@ -79,7 +78,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     similarities: npt.NDArray[np.float32]
     sequences: npt.NDArray[np.uint64]
     ids: Ids
-    accounted: npt.NDArray[np.uint32] | None = None
+    accounted: npt.NDArray[np.uint32]
     containments: npt.NDArray[np.float32] | None = None
     forgetting: npt.NDArray[np.uint32] | None = None
     forgotten: Tombstones = NO_TOMBSTONES
@@ -111,7 +110,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
             packed(self.similarities, F32),
             packed(self.sequences, U64),
             self.ids.packed(),
-            any_packed(self.accounted, U32),
+            packed(self.accounted, U32),
         )
         if self.containments is None and self.forgetting is None and not len(self.forgotten):
             return without
@@ -125,7 +124,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
 
 
 class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 2, of a frame without containments and tombstones."""
+    """The written form of a frame without containments and tombstones."""
 
     shard: int
     number: int
@@ -138,7 +137,7 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
     similarities: memoryview
     sequences: memoryview
     ids: PackedIds
-    accounted: memoryview | None = None
+    accounted: memoryview
 
     def frame(self) -> MatchFrame:
         """Return the frame.
@@ -172,12 +171,12 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
             similarities,
             column("sequences", self.sequences, U64, named),
             self.ids.ids(named),
-            any_column("accounted", self.accounted, U32),
+            column("accounted", self.accounted, U32, length("accounted", self.accounted, U32)),
         )
 
 
 class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 2, of any frame."""
+    """The written form of any frame."""
 
     containments: memoryview | None = None
     forgetting: memoryview | None = None
@@ -199,33 +198,6 @@ class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=Fals
         if self.forgotten is not None:
             frame = msgspec.structs.replace(frame, forgotten=self.forgotten.tombstones())
         return frame
-
-
-class PackedMatches1(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 1. It repeats ``sequences`` and ``ids`` for each match."""
-
-    shard: int
-    number: int
-    first: int
-    offsets: memoryview
-    checksums: memoryview
-    matched: memoryview
-    counts: memoryview
-    sequences: memoryview
-    similarities: memoryview
-    ids: PackedIds
-
-    def frame(self) -> MatchFrame:
-        """Return the frame.
-
-        Raises:
-            ColumnError: see `PackedMatches.frame`; or there are more than `MOST_NAMED` matches.
-        """
-        named = length("sequences", self.sequences, U64)
-        if named > MOST_NAMED:
-            raise ColumnError(f"sequences has {named} values, at most {MOST_NAMED} are allowed")
-        which = packed(np.arange(named, dtype=np.uint16), U16)
-        return PackedMatches(**msgspec.structs.asdict(self), which=which).frame()
 
 
 def answer_bytes(matches: int, id_bytes: int, *, containment: bool = False) -> int:

@@ -38,6 +38,6 @@ def answer(shard: int, number: int, matches: int) -> Record:
         similarities=np.full(FRAME * matches, 0.9, np.float32),
         sequences=np.arange(matches, dtype=np.uint64),
         ids=Ids.pack([b"%040d" % ident for ident in range(matches)]),
-        accounted=np.empty(0, np.uint32) if shard == 0 else None,
+        accounted=np.empty(0, np.uint32),
     )
     return Record(f"app.matches-{shard}", 0, number, 1, None, encode(frame))

@@ -328,19 +328,6 @@ class TestRoute:
         assert burst.offsets == {DOCS: 3}
         assert any("not-judged" in line for line in caplog.messages)
 
-    def test_an_older_worker_s_answers_tell_nothing_of_rejected_documents(
-        self, tmp_path: Path
-    ) -> None:
-        sent = [document(0), document(1)._replace(value=b"{"), document(3)]
-        _, answers = through(tmp_path, sent)
-        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
-        older = encode(msgspec.structs.replace(frame, accounted=None))
-        stage = route()
-        stage.adopt(self.owned(1), whole_log)
-        burst = process(stage, [answers[0][0]._replace(value=older), *sent[:2]])
-        assert verdicts(burst.records) == [("unique", "d0")]
-        assert burst.offsets == {DOCS: 2}
-
     def test_a_range_without_documents_is_done_when_it_is_answered(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0)])
         frame = decode(MatchFrame, answers[0][0].value, LAYOUT)

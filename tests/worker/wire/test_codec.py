@@ -45,16 +45,6 @@ class TestRecorded:
         read = decode(MatchFrame, recorded("match-2-tombstones"), "layout")
         assert content(read) == content(FORGETTING)
 
-    def test_an_answer_of_the_version_before_is_read(self) -> None:
-        # It names a matched document as often as it is matched.
-        assert content(decode(MatchFrame, recorded("match-1"), "layout")) == {
-            **content(ANSWER),
-            "which": ("uint16", [0, 1, 2]),
-            "sequences": ("uint64", [5 << 16, (6 << 16) + 1, 5 << 16]),
-            "ids": [b"a", b"bc", b"a"],
-            "accounted": None,
-        }
-
 
 def test_columns_are_read_only_views_of_the_record() -> None:
     data = encode(FINGERPRINTS)
@@ -125,11 +115,6 @@ def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None
 def test_what_is_no_frame_is_refused(data: bytes | None, reason: str) -> None:
     with pytest.raises(FrameError, match=reason):
         decode(FingerprintFrame, data, "layout")
-
-
-def test_all_versions_that_are_read_are_named() -> None:
-    with pytest.raises(FrameError, match="version 3, but this worker reads 1, 2: upgrade"):
-        decode(MatchFrame, b"\x03rest", "layout")
 
 
 def test_another_layout_is_refused_with_what_to_do() -> None:
