@@ -236,6 +236,15 @@ def text_keys(encoded: Sequence[bytes], key: bytes) -> NDArray[np.uint64]:
     encoded: normal forms in UTF-8. key: 32 bytes.
     """
 
+def read_payloads(
+    payloads: Sequence[bytes | None], id_name: str, text_name: str
+) -> tuple[list[bytes | None], list[str | None]]:
+    """Return what two members say in each of n plain JSON objects.
+
+    An id is UTF-8. A text is None if the payload isn't an object with strings there, or not a plain
+    one: nothing is said of it then. An id is also None if only that is missing.
+    """
+
 class Damaged(ValueError):
     """Something that is stored contradicts itself; the message says what."""
 

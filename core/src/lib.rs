@@ -8,6 +8,7 @@
 compile_error!("sketches, keys and pages are little-endian");
 
 pub mod index;
+pub mod payload;
 #[cfg(feature = "python")]
 mod python;
 pub mod sign;

@@ -18,6 +18,7 @@ from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable, kind_of, r
 from worker.wire.headers import FORGET
 
 __all__ = [
+    "NO_TIMESTAMP",
     "Document",
     "DocumentFormat",
     "DocumentOptions",
@@ -26,7 +27,7 @@ __all__ = [
     "headers_size",
 ]
 
-_NO_TIMESTAMP = -1
+NO_TIMESTAMP = -1
 """What Kafka has for a record without one."""
 
 
@@ -139,7 +140,7 @@ class DocumentFormat(ABC):
                 else:
                     if given is not None:
                         time = given
-                    elif not timed and stamp != _NO_TIMESTAMP:
+                    elif not timed and stamp != NO_TIMESTAMP:
                         time = stamp
                     dated = time == NO_TIME or FIRST_TIME <= time < LAST_TIME
                     fits = 0 < len(ident) <= most_id and 0 < len(text) <= most_characters
@@ -276,7 +277,7 @@ class DocumentFormat(ABC):
 
     def _time_of(self, record: Record) -> int:
         """Return the time of a payload that has none: the record's, if no field is to have it."""
-        if self._options.time_field is not None or record.timestamp == _NO_TIMESTAMP:
+        if self._options.time_field is not None or record.timestamp == NO_TIMESTAMP:
             return NO_TIME
         return record.timestamp
 

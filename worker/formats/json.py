@@ -7,12 +7,16 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from lsh._core import read_payloads
+from lsh.index import NO_TIME
+from worker.bus import RecordBatch
 from worker.fields import parse
-from worker.formats.base import DocumentFormat, DocumentOptions
+from worker.formats.base import NO_TIMESTAMP, DocumentFormat, DocumentOptions, Documents
 from worker.formats.json_fields import Field, Getter, absent, getter, joined, null_in
 from worker.formats.members import members, without_members
-from worker.formats.times import time_reader
+from worker.formats.times import FIRST_TIME, LAST_TIME, time_reader
 from worker.formats.unreadable import NULL_TEXT, Unreadable, utf8
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
@@ -54,11 +58,55 @@ class JsonFormat(DocumentFormat):
         self._only_text = self._texts[0].get if len(self._texts) == 1 else None
         self._read_time = time_reader(options.time_format)
         self._time = None if options.time_field is None else self._fields[options.time_field]
+        named = self._fields[options.id_field].path, self._fields[options.text_fields[0]].path
+        several = len(options.text_fields) > 1 or options.time_field is not None
+        self._plain = not several and not any(path.steps for path in named)
+        """Whether the core can read what is asked for."""
         # Finds ids even if the text can't be decoded.
         self._deleted_field = options.deleted_id_field or options.id_field
         self._decode_id, found = _reader([options.id_field, self._deleted_field])
         self._lone_id = found[options.id_field].get
         self._deleted_id = found[self._deleted_field].get
+
+    def read_all(self, batch: RecordBatch) -> Documents:
+        """See `DocumentFormat`. The core reads plain objects, which most payloads are."""
+        options, stamps = self._options, batch.timestamps
+        largest = sum(
+            max(map(len, filter(None, one)), default=0) for one in (batch.values, batch.keys)
+        )
+        dated = ((stamps >= FIRST_TIME) & (stamps < LAST_TIME)) | (stamps == NO_TIMESTAMP)
+        fits = largest <= options.max_record_bytes and batch.headers is None
+        if not (self._plain and fits and dated.all()):
+            return super().read_all(batch)
+        found, texts = read_payloads(batch.values, options.id_field, options.text_fields[0])
+        ids = [b"" if ident is None else ident for ident in found]
+        left = np.zeros(len(batch), bool)
+        for row, (ident, text) in enumerate(zip(found, texts, strict=True)):
+            if ident is None and text is not None:
+                ids[row] = self._id_beside(batch, row)
+            if (
+                text is None
+                or not 0 < len(text) <= options.max_text_characters
+                or text.isspace()
+                or not 0 < len(ids[row]) <= options.max_id_bytes
+            ):
+                left[row] = True
+        times = [NO_TIME if stamp == NO_TIMESTAMP else stamp for stamp in stamps.tolist()]
+        self.times_read += len(batch) - int(left.sum())
+        if left.any():
+            rest = zip(
+                np.flatnonzero(left).tolist(), *super().read_all(batch.only(left)), strict=True
+            )
+            for row, ident, text, time in rest:
+                ids[row], texts[row], times[row] = ident, text, time
+        return Documents(ids, texts, times)
+
+    def _id_beside(self, batch: RecordBatch, row: int) -> bytes:
+        """Return the id of a payload that has none; nothing if its record has none either."""
+        try:
+            return self._plain_id(None, batch, row)
+        except Unreadable:
+            return b""
 
     def excerpt(self, value: bytes) -> str:
         """See `DocumentFormat`."""

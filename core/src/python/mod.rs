@@ -5,6 +5,7 @@ mod caught;
 mod given;
 mod index;
 mod memory;
+mod payload;
 mod signing;
 mod text;
 
@@ -15,6 +16,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     text::register(module)?;
     signing::register(module)?;
+    payload::register(module)?;
     index::register(module)?;
     module.add_class::<memory::MemoryIndex>()
 }
