@@ -70,7 +70,7 @@ class Assembly:
             metrics,
             self._stores,
             self._leftovers,
-            DocumentCache(self.shares.lanes, clock=clock),
+            DocumentCache(self.shares.lanes, threading.Condition(), clock),
             self._fetches,
             background=background,
             journal=True,

@@ -1,10 +1,14 @@
 """The leader epochs that are committed with offsets: what a member claims of a log."""
 
-from tests.contract.test_bus_truncation import write
 from tests.support.bus_harness import Harness
-from worker.bus import Claim, TopicPartition
+from worker.bus import Claim, Outgoing, TopicPartition
 
 READ = 3
+
+
+def write(harness: Harness, topic: str, count: int) -> None:
+    """Write records to the topic's first partition."""
+    harness.append(*(Outgoing(topic, 0, None, b"%d" % number) for number in range(count)))
 
 
 def claims(harness: Harness, topic: str, group: str) -> dict[TopicPartition, Claim]:
@@ -17,7 +21,7 @@ def claims(harness: Harness, topic: str, group: str) -> dict[TopicPartition, Cla
 def test_what_a_member_has_read_it_claims(harness: Harness) -> None:
     topic, group = harness.topic(), harness.name("group")
     (place,) = harness.places(topic)
-    write(harness, topic, READ, "old")
+    write(harness, topic, READ)
     seat = harness.alone(topic, group=group)
     seat.start()
     seat.collect(READ)
@@ -31,11 +35,11 @@ def test_what_a_member_has_read_it_claims(harness: Harness) -> None:
 def test_a_member_claims_nothing_of_what_it_has_not_read(harness: Harness) -> None:
     topic, group = harness.topic(), harness.name("group")
     (place,) = harness.places(topic)
-    write(harness, topic, 1, "old")
+    write(harness, topic, 1)
     seat = harness.alone(topic, group=group)
     seat.start()
     seat.collect(1)
-    write(harness, topic, 11, "more")
+    write(harness, topic, 11)
     seat.member.commit([], {place: 12})
     seat.member.close(leave=True)
     assert claims(harness, topic, group) == {}
@@ -45,11 +49,11 @@ def test_a_member_is_told_what_it_has_not_read(harness: Harness) -> None:
     """It then claims that, and goes on with it as it commits the same offset again."""
     topic, group = harness.topic(), harness.name("group")
     (place,) = harness.places(topic)
-    write(harness, topic, 1, "old")
+    write(harness, topic, 1)
     seat = harness.alone(topic, group=group)
     seat.start()
     seat.collect(1)
-    write(harness, topic, 11, "more")
+    write(harness, topic, 11)
     seat.member.commit([], {place: 12}, epochs={place: 4})
     assert seat.member.claims()[place] == Claim(12, 4)
     seat.member.commit([], {place: 12})

@@ -7,19 +7,18 @@ the log: after a restart, of a partition that has moved, and where it is too far
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from worker.bus import Claim, RecordBatch
 from worker.stages.budget import batch_cost
 
-__all__ = ["DocumentCache", "Taken"]
+__all__ = ["Changed", "DocumentCache", "Taken"]
 
 _NEAR = 10_000
 """Offsets by which *route* may be behind *fingerprint* when a partition's documents begin to be
@@ -28,6 +27,28 @@ _PATIENCE_SECONDS = 2.0
 """How long *fingerprint* waits for room while *route* takes nothing."""
 _ROOMY = 3 / 4
 """A share of the memory: one that waits for room goes on below it."""
+
+
+class Changed(AbstractContextManager[object], Protocol):
+    """A lock that is left for a while until what it guards has changed: a condition variable."""
+
+    def wait_for(self, predicate: Callable[[], bool], timeout: float) -> object:
+        """Leave it until the predicate holds, for so many seconds at most."""
+
+    def notify_all(self) -> None:
+        """Wake up whoever waits."""
+
+
+class _Alone(nullcontext[None]):
+    """Implements `Changed` for one thread, in which nothing changes meanwhile."""
+
+    def wait_for(self, predicate: Callable[[], bool], timeout: float) -> object:
+        """Wait for nothing."""
+        del timeout
+        return predicate()
+
+    def notify_all(self) -> None:
+        """Wake up nobody."""
 
 
 class Taken(NamedTuple):
@@ -61,13 +82,21 @@ class _Lane:
 
 
 class DocumentCache:
-    """Documents that were read and are not published yet, within a budget. Thread-safe."""
+    """Documents that were read and are not published yet, within a budget."""
 
-    def __init__(self, most_bytes: int, *, clock: Callable[[], float] = monotonic) -> None:
-        """Take the budget, and a clock in seconds."""
+    def __init__(
+        self,
+        most_bytes: int,
+        changed: Changed | None = None,
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """Take the budget, and a clock in seconds.
+
+        Where the stages have threads of their own, ``changed`` keeps them apart.
+        """
         self._most = most_bytes
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = changed or _Alone()
         self._lanes: dict[int, _Lane] = {}
         self._cost = self._beside = 0
         self._moved_at = clock()

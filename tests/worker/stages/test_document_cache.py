@@ -39,7 +39,7 @@ def batch(*offsets: int, size: int = 1) -> RecordBatch:
 
 def shared(at: int = 0, *, most: int = MOST, clock: Clock | None = None) -> DocumentCache:
     """Return a cache of which both stages have partition 0, and keep what comes."""
-    cache = DocumentCache(most, clock=clock or Clock())
+    cache = DocumentCache(most, threading.Condition(), clock or Clock())
     cache.read_from({0: at})
     cache.publish_from({0: at})
     assert cache.take(0, at, at) == ([], at)
@@ -77,7 +77,7 @@ def test_markers_are_passed_with_what_is_before_them() -> None:
 
 
 def test_nothing_is_here_of_a_partition_that_another_worker_reads() -> None:
-    cache = DocumentCache(MOST, clock=Clock())
+    cache = DocumentCache(MOST)
     cache.publish_from({0: 0})
     assert cache.take(0, 0, 1) is None
     cache.read_from({1: 0})
@@ -85,14 +85,14 @@ def test_nothing_is_here_of_a_partition_that_another_worker_reads() -> None:
 
 
 def test_nothing_is_kept_of_a_partition_that_another_worker_publishes() -> None:
-    cache = DocumentCache(MOST, clock=Clock())
+    cache = DocumentCache(MOST)
     cache.read_from({0: 0})
     cache.read(0, 1, batch(0))
     assert cache.cost == 0
 
 
 def test_what_was_read_before_it_was_kept_is_not_here() -> None:
-    cache = DocumentCache(MOST, clock=Clock())
+    cache = DocumentCache(MOST)
     cache.read_from({0: 5})
     cache.publish_from({0: 3})
     assert cache.take(0, 3, 5) is None
@@ -102,7 +102,7 @@ def test_what_was_read_before_it_was_kept_is_not_here() -> None:
 
 
 def test_nothing_is_kept_for_a_route_that_is_far_behind() -> None:
-    cache = DocumentCache(MOST, clock=Clock())
+    cache = DocumentCache(MOST)
     cache.read_from({0: 1_000_000})
     cache.publish_from({0: 0})
     assert cache.take(0, 0, 9) is None

@@ -186,11 +186,7 @@ class TestIndex:
         assert found == [100 + 2 * row for row in range(0, count, 2)]
         seen = [part.start + o for part in parts for o in part.offsets.tolist()]
         assert seen == [100 + 2 * row for row in range(count)]
-        aside = [
-            part.start + offset
-            for part in parts
-            for offset in part.accounted.tolist()
-        ]
+        aside = [part.start + offset for part in parts for offset in part.accounted.tolist()]
         assert aside == [101 + 2 * row for row in range(count)]
 
     @pytest.mark.parametrize("contained", [0, 3])
