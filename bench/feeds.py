@@ -1,4 +1,4 @@
-"""Documents per second on Kafka for other feeds, as a part of a plain copier's rate in the same run.
+"""Documents per second on Kafka for other feeds, compared with a plain copier in the same run.
 
 Short comments, Chinese texts, and documents that come to an index that has millions already.
 Two workers, and the default number of shards.
@@ -7,7 +7,8 @@ Two workers, and the default number of shards.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from bench.cluster import broker, feed
 from bench.corpus import source, texts
@@ -21,37 +22,48 @@ TURNS = 3
 WORKERS = SHARDS = 2
 SHORT = 100
 """Characters of a comment."""
+BEFORE = 2_000_000
+
+
+class Feed(NamedTuple):
+    """A feed: what yields its documents, how many aren't timed, and the target."""
+
+    name: str
+    documents: Callable[[int], Iterator[str]]
+    before: int
+    turns: int
+    least: float
 
 
 def run(*, quick: bool = False) -> list[Target]:
     """Measure in turns, print the figures, and return the targets."""
-    count, before, turns = (20_000, 20_000, 1) if quick else (120_000, 2_000_000, TURNS)
-    rates: list[Figures] = []
-    targets = [
-        _measured("comments of 100 characters", _short(count), 0, turns, 0.3, rates),
-        _measured("Chinese, 900 characters", _chinese(count), 0, turns, 0.35, rates),
-        _measured("after 2 million documents", texts(before + count), before, 1, 0.48, rates),
+    count, before, turns = (20_000, 20_000, 1) if quick else (120_000, BEFORE, TURNS)
+    feeds = [
+        Feed(f"comments of {SHORT} characters", _short, 0, turns, 0.3),
+        Feed("Chinese, 900 characters", _chinese, 0, turns, 0.35),
+        Feed(f"after {before:,} documents", texts, before, 1, 0.48),
     ]
+    rates: list[Figures] = []
+    targets = [_measured(one, count, rates) for one in feeds]
     show("Documents/s", rates)
     return targets
 
 
-def _measured(
-    name: str, documents: Iterator[str], before: int, turns: int, least: float, rates: list[Figures]
-) -> Target:
-    """Feed a broker; time what comes after the first ``before`` documents."""
+def _measured(one: Feed, count: int, rates: list[Figures]) -> Target:
+    """Time ``count`` documents of a feed, and the copier with them; add both to ``rates``."""
     with broker() as kafka:
-        total, _ = feed(kafka, documents)
-        console.print(f"{name}: {total:,} documents ({source()})", style="dim")
-        runs = Runs(kafka, total, before)
+        total, _ = feed(kafka, one.documents(one.before + count))
+        console.print(f"{one.name}: {total:,} documents ({source()})", style="dim")
+        runs = Runs(kafka, total, one.before)
         runs.copier()
-        pairs = [(runs.neardup(WORKERS, SHARDS), runs.copier()) for _ in range(turns)]
+        pairs = [(runs.neardup(WORKERS, SHARDS), runs.copier()) for _ in range(one.turns)]
     rates += [
-        Figures(f"{name}: neardup", [ours.rate for ours, _ in pairs]),
-        Figures(f"{name}: copier", [copier.rate for _, copier in pairs]),
+        Figures(f"{one.name}: neardup", [ours.rate for ours, _ in pairs]),
+        Figures(f"{one.name}: copier", [copier.rate for _, copier in pairs]),
     ]
-    ratios = Figures(name, [ours.rate / copier.rate for ours, copier in pairs], ".2f")
-    return Target(f"{name}: to the copier", ratios.median, least, at_least=True, form=".2f")
+    ratios = Figures(one.name, [ours.rate / copier.rate for ours, copier in pairs], ".2f")
+    name = f"{one.name}: to the copier"
+    return Target(name, ratios.median, one.least, at_least=True, form=".2f")
 
 
 def _short(count: int) -> Iterator[str]:
@@ -60,7 +72,7 @@ def _short(count: int) -> Iterator[str]:
 
 
 def _chinese(count: int) -> Iterator[str]:
-    """Yield texts of random ideographs, of which each fifth nearly repeats an earlier one."""
+    """Yield texts of random ideographs; one in five nearly repeats an earlier one."""
     chance = random.Random(1)
     letters = SCRIPTS["Chinese"]
     earlier: list[str] = []
