@@ -655,8 +655,8 @@ class WorkerSection(_Section):
     buffer_bytes: int | None = Field(
         None,
         ge=1 << 20,
-        description="memory for documents and answers waiting in *route*; default: follows from"
-        " worker.memory, at most 64 MiB",
+        description="memory for documents that wait for their answers, and for answers in *route*;"
+        " default: follows from worker.memory, at most 64 MiB",
     )
     shutdown_seconds: float = Field(20, gt=0, description="time to finish after SIGTERM or SIGINT")
     check_seconds: float = Field(
