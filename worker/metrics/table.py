@@ -428,8 +428,8 @@ MEMORY_BYTES = Gauge(
     "neardup_memory_bytes",
     "Memory in bytes by part: worker, the whole process; cache, the block cache of all shards;"
     " write_buffers, all of theirs; cells, their newest cells and filters; lanes, the documents"
-    " that wait for answers, and answers in route; fetched, what Kafka's consumers have fetched ahead;"
-    " produced, what the last transaction of each stage put into its producer's queue.",
+    " that wait for answers, and answers in route; fetched, what Kafka's consumers have fetched"
+    " ahead; produced, what the last transaction of each stage put into its producer's queue.",
     "If `worker` passes its share, look for the part that does, too. Most often these are the"
     " `cells`, which grow with the index ([memory](../how-to/operate.md#memory)). A `cache` that is"
     " full is in order.",
