@@ -194,6 +194,12 @@ def explain(
     config: Config = None,
     threshold: Threshold = None,
     containment: Containment = None,
+    normal: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool,
+        typer.Option(
+            "--normal", help="Compare the normal forms, of which the fingerprints are made."
+        ),
+    ] = False,
     as_json: Json = False,
     format_: FileFormat = None,
     encoding: Encoding = None,
@@ -202,8 +208,8 @@ def explain(
 ) -> None:
     """Show why two documents are near duplicates, or are not.
 
-    Use the settings of the workers: they decide what is similar. With --kafka, the rules are those
-    of the generation of the index that is in use.
+    Differences that don't count, such as case, are not marked. The settings decide what counts:
+    with --kafka, those that the workers have recorded, otherwise those given here.
     """
     from worker.cli.errors import CommandError
     from worker.cli.explain import explain as show
@@ -229,14 +235,15 @@ def explain(
     settings = settings_of(
         config, **named, **{f"similarity__{name}": one for name, one in least.items()}
     )
-    recorded = rules = None
+    recorded, rules, others = None, None, list[str]()
     reading = Reading.given(None if kafka else format_, encoding, settings.documents)
     if kafka:
         from worker.admin import Cluster
         from worker.cli.explain_kafka import in_use_there, judged
 
         settings = settings_of(config, **named)
-        settings, rules = in_use_there(Cluster(settings.kafka_options()), settings)
+        settings, rules, found = in_use_there(Cluster(settings.kafka_options()), settings)
+        others = [f"{one.name}: {one.recorded} there, {one.here} here" for one in found]
         given = {name: one for name, one in least.items() if one is not None}
         similarity = settings.similarity.model_copy(update=given)
         settings = settings.model_copy(update={"similarity": similarity})
@@ -249,7 +256,16 @@ def explain(
         from worker.cli.explain_files import whole_files
 
         left, right = whole_files(reading.offline(settings), reading, names)
-    show(settings.parameters(), left, right, recorded=recorded, rules=rules, as_json=as_json)
+    show(
+        settings.parameters(),
+        left,
+        right,
+        recorded=recorded,
+        rules=rules,
+        others=others,
+        normal=normal,
+        as_json=as_json,
+    )
 
 
 def query(
