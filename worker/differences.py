@@ -12,7 +12,9 @@ __all__ = ["Differences", "Normalise", "Span", "differences"]
 Normalise: TypeAlias = Callable[[str], str]
 """Returns the normal form of a text, as `lsh.Fingerprinter.normalise` does."""
 
-_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\s{1,80}|[^\W\u3040-\u30ff\u3400-\u9fff]{1,80}|\W")
+_TOKEN = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff]|\s{1,80}|[^\W\u3040-\u30ff\u3400-\u9fff]{1,80}|\W"
+)
 """A kana or Han character, white space, a word, or any other character."""
 _ALIGNED = 1_500
 """The most tokens of a text to align with those of another: the time grows with the product."""

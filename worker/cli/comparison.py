@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -70,8 +72,7 @@ def _add(side: Text, text: str, style: str, form: str) -> None:
 
 def _spaced(text: str) -> str:
     """Return a text in one line, in which each run of white space is one space."""
-    spaces = [" " if end else "" for end in (text[:1].isspace(), text[-1:].isspace())]
-    return visible(" ".join(text.split()).join(spaces)) if not text.isspace() else " "
+    return visible(re.sub(r"\s+", " ", text))
 
 
 def _trimmed(text: str, *, at_start: bool, at_end: bool) -> str:

@@ -139,9 +139,7 @@ def _example(pairs: list[_Pair], texts: dict[str, str]) -> _Pair | None:
     return min(readable, key=lambda pair: (pair.similarity, pair.ident), default=None)
 
 
-def _show(
-    console: Console, pair: _Pair, texts: dict[str, str], parameters: Parameters
-) -> None:
+def _show(console: Console, pair: _Pair, texts: dict[str, str], parameters: Parameters) -> None:
     console.print(
         line(
             (pair.ident, "bold"),

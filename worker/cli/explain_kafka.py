@@ -12,9 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from worker.admin import Cluster
-from worker.admin.lookup import Spans, newest
 from worker.admin.agreement import Difference, agreed, differences, partitions_in, with_similarity
 from worker.admin.layout_record import recorded
+from worker.admin.lookup import Spans, newest
 from worker.admin.reindex.in_use import planned
 from worker.admin.starts import moment_of
 from worker.bus import LogReader, Record
@@ -29,7 +29,12 @@ from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
 
 __all__ = ["InUse", "Judged", "in_use_there", "judged", "judged_in"]
 
-_READ = ("documents.format", "documents.id_field", "documents.text_fields", "limits.text_characters")
+_READ = (
+    "documents.format",
+    "documents.id_field",
+    "documents.text_fields",
+    "limits.text_characters",
+)
 _ELSEWHERE = ("documents.", "index.", "limits.", "partitions", "topics.")
 """The settings that say nothing of two texts, but for the former."""
 _SPLICED_BYTES = 1 << 16

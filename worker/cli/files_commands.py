@@ -194,7 +194,7 @@ def explain(
     config: Config = None,
     threshold: Threshold = None,
     containment: Containment = None,
-    normal: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+    normal: Annotated[
         bool,
         typer.Option(
             "--normal", help="Compare the normal forms, of which the fingerprints are made."

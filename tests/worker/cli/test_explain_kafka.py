@@ -88,7 +88,9 @@ def test_other_settings_than_the_workers_are_noticed(run: Run) -> None:
 
 
 def settings_of(**given: object) -> Settings:
-    settings: Settings = load(None, {"app": "a", **{k.replace("__", "."): v for k, v in given.items()}})
+    settings: Settings = load(
+        None, {"app": "a", **{k.replace("__", "."): v for k, v in given.items()}}
+    )
     return settings
 
 
@@ -120,7 +122,11 @@ def test_after_a_reindex_the_rules_are_those_in_use(threshold: float) -> None:
 
 
 def test_what_the_application_recorded_counts_whatever_is_given() -> None:
-    own = {"similarity__preset": "news", "similarity__containment": 0.9, "similarity__shingle": "word"}
+    own = {
+        "similarity__preset": "news",
+        "similarity__containment": 0.9,
+        "similarity__shingle": "word",
+    }
     begun = settings_of(**own)
     used, whose, others = in_use_there(FakeCluster(begun).as_cluster(), settings_of())
     assert used.parameters() == begun.parameters()
