@@ -82,8 +82,8 @@ def _aligned(
     left: Sequence[str], right: Sequence[str], form: Normalise
 ) -> Iterator[tuple[str, str]]:
     """Yield what stands in the place of one another. Words with equal normal forms meet."""
-    forms = [[form(token) for token in side] for side in (left, right)]
-    for kind, a, b, c, d in SequenceMatcher(None, *forms, autojunk=False).get_opcodes():
+    one, other = ([form(token) for token in side] for side in (left, right))
+    for kind, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if kind == "equal":
             yield from zip(left[a:b], right[c:d], strict=True)
         else:

@@ -149,6 +149,6 @@ def _show(console: Console, pair: _Pair, texts: dict[str, str], parameters: Para
         )
     )
     plain = console.color_system is None
-    sides = [(ident, texts[ident]) for ident in (pair.of, pair.ident)]
-    console.print(compared(*sides, partial(normalise, parameters=parameters), marked=plain))
+    one, other = ((ident, texts[ident]) for ident in (pair.of, pair.ident))
+    console.print(compared(one, other, partial(normalise, parameters=parameters), marked=plain))
     console.print()

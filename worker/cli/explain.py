@@ -75,16 +75,18 @@ def explain(
     console.print(_sentence(left, right, pair))
     plain = console.color_system is None
     budget = 420 if console.width < _NARROW else 900
-    sides = [(visible(side.id), side.text) for side in (left, right)]
     form = fingerprinter.normalise
-    if normal:
-        sides, form = [(ident, form(text)) for ident, text in sides], str
-    console.print(compared(*sides, form, marked=plain, budget=budget))
+    one, other = (
+        (visible(side.id), form(side.text) if normal else side.text) for side in (left, right)
+    )
+    # All that is left counts.
+    same = (lambda text: text) if normal else form
+    console.print(compared(one, other, same, marked=plain, budget=budget))
     facts = _facts(parameters, left, right, pair, rules)
     if recorded is not None:
         facts.add_row("recorded", _recorded(recorded, pair.estimate))
-    for one in others:
-        facts.add_row("settings differ", one)
+    for difference in others:
+        facts.add_row("settings differ", difference)
     console.print(facts)
 
 

@@ -39,12 +39,12 @@ def demo() -> None:
 
 def dedupe(
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="FILE",
             help="JSON Lines, CSV, Parquet, text, HTML, mail or WARC, also compressed; a directory,"
-            " or a pattern in quotes. Arguments are read in their order. Default, and -: standard"
-            " input.",
+            " or a pattern in quotes. Each may be at an address (s3, gs, az, https, hf). Arguments"
+            " are read in their order. Default, and -: standard input.",
         ),
     ] = None,
     out: Annotated[
@@ -61,7 +61,15 @@ def dedupe(
         bool,
         typer.Option(
             "--unique-only",
-            help="Write the lines of unique documents, unchanged, instead of verdicts.",
+            help="Write the lines or rows of unique documents, unchanged, instead of verdicts.",
+        ),
+    ] = False,
+    keep_columns: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool,
+        typer.Option(
+            "--keep-columns",
+            help="Write the rows of tables, with the verdicts in columns beside: of CSV to a .csv"
+            " or .tsv, of Parquet to a .parquet.",
         ),
     ] = False,
     state: Annotated[
@@ -146,6 +154,7 @@ def dedupe(
             reading=reading,
             out=out,
             unique_only=unique_only,
+            keep_columns=keep_columns,
             state=state,
             strict=strict,
         ),
@@ -164,7 +173,7 @@ def explain(
     ],
     *,
     within: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--in",
             metavar="FILE",
