@@ -56,7 +56,8 @@ def dedupe(
         raise ImportError(
             "lsh.dedupe needs narwhals: pip install 'neardup[frames]', or 'neardup-lsh[frames]'"
         ) from None
-    known = nw.from_native(frame, eager_only=True)
+    native: Any = frame  # narwhals says which frames it knows.
+    known = nw.from_native(native, eager_only=True)
     _check_columns(known.columns, [text] if id is None else [text, id])
     texts, nulls = known[text].to_list(), known[text].is_null().to_list()
     rows = [row for row, null in enumerate(nulls) if not null]
@@ -80,15 +81,15 @@ def dedupe(
         if known.implementation.is_pandas_like() and kind.is_integer():
             # With nulls, they would become floats.
             dtype = "Int64" if kind.is_signed_integer() else "UInt64"
-            native = known.implementation.to_native_namespace().Series(column, dtype=dtype)
-            added.append(nw.from_native(native, series_only=True).alias(name))
+            made = known.implementation.to_native_namespace().Series(column, dtype=dtype)
+            added.append(nw.from_native(made, series_only=True).alias(name))
         else:
             added.append(nw.new_series(name, column, kind, backend=known.implementation))
     labels = nw.maybe_get_index(known)
     if labels is not None:
         added = [nw.maybe_set_index(series, index=labels) for series in added]
-    made: Frame = known.with_columns(added).to_native()
-    return made
+    judged: Frame = known.with_columns(added).to_native()
+    return judged
 
 
 def _check_columns(there: Sequence[str], needed: Sequence[str]) -> None:
