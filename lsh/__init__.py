@@ -17,6 +17,7 @@ from lsh.containment_index import Contained, ContainmentIndex
 from lsh.detection import detection
 from lsh.fingerprint import Fingerprinter, Fingerprints
 from lsh.forest import Forest
+from lsh.frames import dedupe
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.measures import (
     exact_containment,
@@ -98,6 +99,7 @@ __all__ = [
     "compare",
     "containment",
     "containment_error",
+    "dedupe",
     "detection",
     "exact_containment",
     "exact_jaccard",

@@ -39,6 +39,7 @@ from worker.index.standby import Standby
 from worker.index.store import BandStore, StoreOptions
 from worker.loop import Loop
 from worker.loop.options import LoopOptions
+from worker.loop.tracing import Trace
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
@@ -82,6 +83,7 @@ class Environment:
         probe: gives what is told of a stage's points, by the stage's name.
         clock: in seconds from an unknown start; by it, everything that is due at times has its
             turns.
+        trace: makes spans; see `Trace`.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
@@ -94,6 +96,7 @@ class Environment:
     watch: bool = False
     probe: Callable[[str], Probe] = lambda _stage: UNWATCHED
     clock: Callable[[], float] = monotonic
+    trace: Trace | None = None
 
 
 class Application:
@@ -227,6 +230,7 @@ class Application:
                 max_bytes=size,
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
+                trace=self.environment.trace,
             ),
             metrics=self._own_metrics,
             has_room=self._room_for(member) if stage == "fingerprint" else lambda _seconds: True,

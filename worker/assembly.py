@@ -20,6 +20,7 @@ from worker.index.directory import shard_name
 from worker.index.leftovers import Leftovers, look_through
 from worker.index.memory import StoreMemory
 from worker.loop import Loop
+from worker.loop.tracing import Trace
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe
 from worker.settings import Settings
@@ -47,6 +48,7 @@ class Assembly:
         probe: Callable[[str], Probe] = lambda _part: UNWATCHED,
         clock: Callable[[], float] = monotonic,
         wall_clock: Callable[[], float] = time,
+        trace: Trace | None = None,
     ) -> None:
         """Take what all loops share; ``base`` is the topology of generation 0.
 
@@ -77,6 +79,7 @@ class Assembly:
             watch=watch,
             probe=probe,
             clock=clock,
+            trace=trace,
         )
 
     def loop(self, part: Part, instance: str) -> Loop:

@@ -375,8 +375,9 @@ def test_outputs_and_lags_are_watched_with_the_rights_for_it(site: Site) -> None
         try:
             lines = iter(process.stdout.readline, "")
             assert "unique 0" in next(lines)
-            site.write(site.topology().unique, {})
-            line = next(found for found in lines if "unique 1" in found and "route 0" in found)
+            site.write(site.topology().unique, {"neardup-verdict": b"unique"})
+            wanted = ("unique 1", "route 0", "here: 2 shards")
+            line = next(found for found in lines if all(what in found for what in wanted))
         finally:
             process.terminate()
     assert "trouble" not in line

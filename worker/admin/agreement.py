@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from worker.settings import Settings
 from worker.topology import Topology
 
-__all__ = ["Difference", "Facts", "agreed", "differences", "dump", "load", "partitions_in"]
+__all__ = [
+    "Difference",
+    "Facts",
+    "agreed",
+    "differences",
+    "dump",
+    "load",
+    "partitions_in",
+    "with_similarity",
+]
 
 _VERSION = 1
 _BOILERPLATE = "similarity.boilerplate (the digest of its lines)"
@@ -107,6 +116,19 @@ def _window(settings: Settings) -> Facts:
 def _same_id(settings: Settings) -> Facts:
     """Return what a repeated id means; nothing if it means what it meant in earlier versions."""
     return {} if settings.index.same_id == "duplicate" else {_SAME_ID: settings.index.same_id}
+
+
+def with_similarity(settings: Settings, facts: Facts) -> Settings:
+    """Return settings with the recorded ones of the section ``similarity`` in place of their own.
+
+    The seed and the list of lines stay: only their digests are recorded.
+    """
+    fields = type(settings.similarity).model_fields
+    said = {name: facts.get(f"similarity.{name}") for name in fields}
+    own = {name: value for name, value in said.items() if value is not None}
+    own["containment"] = facts.get(_CONTAINMENT)
+    similarity = settings.similarity.model_copy(update=own)
+    return settings.model_copy(update={"similarity": similarity})
 
 
 def partitions_in(facts: Facts, documents: str) -> int | None:

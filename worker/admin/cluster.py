@@ -324,6 +324,24 @@ class Cluster:
                 ) from failure
         return True
 
+    def members(self, groups: Iterable[str]) -> dict[str, dict[str, list[TopicPartition]]]:
+        """Return what each worker owns of each group; a group that doesn't exist has none."""
+        asked = list(groups)
+        doing, right = f"members of {', '.join(asked)}", "Describe on these groups"
+        with self.explained(doing, right):
+            futures = self._admin.describe_consumer_groups(asked, request_timeout=self._seconds)
+        found = {group: self._result(future, doing, right) for group, future in futures.items()}
+        return {
+            group: {
+                member.group_instance_id or member.member_id: [
+                    TopicPartition(place.topic, place.partition)
+                    for place in (member.assignment.topic_partitions if member.assignment else ())
+                ]
+                for member in description.members
+            }
+            for group, description in found.items()
+        }
+
     def _await(self, names: list[str], least: Mapping[str, int] = MappingProxyType({})) -> None:
         """Wait until the brokers know the new topics, or their new partitions: at ``least``.
 

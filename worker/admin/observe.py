@@ -1,4 +1,4 @@
-"""Observes an application from outside: its outputs, and the lag of its stages."""
+"""Observes an application from outside: its outputs, the lag of its stages, and who works."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Self
 
 from worker.admin.cluster import Cluster
 from worker.admin.lag import SMALL_FETCHES, Lag, LagMeter
+from worker.admin.presence import Presence, PresenceMeter
 from worker.admin.reindex.in_use import in_use
 from worker.bus import (
     BusError,
@@ -27,7 +28,7 @@ from worker.settings import ConfigurationError, Settings
 from worker.topology import STAGES
 from worker.wire.headers import VERDICT
 
-__all__ = ["VERDICTS", "Lag", "Observer", "Tally", "View"]
+__all__ = ["VERDICTS", "Lag", "Observer", "Presence", "Tally", "View"]
 
 VERDICTS = ("unique", "duplicate", "rejected")
 
@@ -83,6 +84,7 @@ class View:
     recent: dict[str, float]
     overall: dict[str, float]
     lag: dict[str, Lag]
+    present: Presence | None
     duplicates: list[Record]
     rejections: list[Record]
     trouble: str
@@ -92,13 +94,14 @@ class View:
 class _Shared:
     tally: Tally
     lag: dict[str, Lag] = field(default_factory=dict)
+    present: Presence | None = None
     duplicates: deque[Record] = field(default_factory=lambda: deque(maxlen=_LATEST))
     rejections: deque[Record] = field(default_factory=lambda: deque(maxlen=_LATEST))
     trouble: dict[str, str] = field(default_factory=dict)
 
 
 class Observer:
-    """Reads the outputs from their ends, and looks up the groups' offsets, in two threads."""
+    """Reads the outputs from their ends, and looks up the groups, in two threads."""
 
     def __init__(self, settings: Settings) -> None:
         """Look up the topics and the ends of the outputs.
@@ -156,6 +159,7 @@ class Observer:
                 recent=shared.tally.recent(now),
                 overall=shared.tally.overall(now),
                 lag=dict(shared.lag),
+                present=shared.present,
                 duplicates=list(shared.duplicates),
                 rejections=list(shared.rejections),
                 trouble=next(iter(shared.trouble.values()), ""),
@@ -231,6 +235,8 @@ class Observer:
                 for stage in STAGES
             }
             meters = {stage: LagMeter(readers[stage]) for stage in STAGES}
+            present = PresenceMeter(self.topology.seats, self.topology.layout.shards)
+            groups = [self.topology.group(stage) for stage in STAGES]
             while not self._stopping.is_set():
                 committed = {
                     stage: _committed(readers[stage], inputs[stage]) for stage in reversed(STAGES)
@@ -245,8 +251,12 @@ class Observer:
                 ]
                 looks = [meters[stage].measure for stage in STAGES]
                 lags = list(pool.map(lambda look, span: look(span), looks, spans))
+                lag = dict(zip(STAGES, lags, strict=True))
+                members = cluster.members(groups).values()
+                behind = lag["index"].records > 0
+                here = present.look(monotonic(), members, committed["index"], behind=behind)
                 with self._lock:
-                    self._shared.lag = dict(zip(STAGES, lags, strict=True))
+                    self._shared.lag, self._shared.present = lag, here
                 self._trouble("lag", "")
                 self._trouble("outputs", "")
                 self._stopping.wait(_LAG_EVERY_SECONDS)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from lsh import format_lines, repeated_lines
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Reading
+from worker.cli.inputs import Argument, Reading
 from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import Texts
 from worker.cli.screen import tell
@@ -21,7 +20,7 @@ __all__ = ["boilerplate"]
 
 def boilerplate(
     settings: Settings,
-    files: Sequence[Path],
+    files: Sequence[Argument],
     reading: Reading,
     *,
     share: float,

@@ -15,11 +15,11 @@ from types import FrameType
 
 from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.hints import Hints
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs import Argument, Inputs, Reading
 from worker.cli.output import Output
+from worker.cli.output_formats import writer_for
 from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import finish, say
-from worker.cli.verdict_tables import writer_for
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_texts import TextWatch
 from worker.index.errors import HeaderMismatch
@@ -35,10 +35,11 @@ __all__ = ["Job", "run_job"]
 class Job:
     """The inputs, the output and the mode of a run."""
 
-    files: Sequence[Path]
+    files: Sequence[Argument]
     reading: Reading
     out: Path | None = None
     unique_only: bool = False
+    keep_columns: bool = False
     state: Path | None = None
     strict: bool = False
 
@@ -76,9 +77,11 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
     counts = Counts()
     limits = settings.limits
     documents = document_format(settings)
-    writer = writer_for(job.out, documents, unique_only=job.unique_only)
     with ExitStack() as stack:
         inputs = stack.enter_context(Inputs(job.files, settings.documents, job.reading))
+        writer = writer_for(
+            job.out, documents, inputs, unique_only=job.unique_only, keep_columns=job.keep_columns
+        )
         _refuse_overwriting(job.out, inputs)
         output = stack.enter_context(Output(job.out))
         if inputs.has(output.file):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from time import monotonic
@@ -15,6 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lsh import Parameters, normalise
 from worker.cli.comparison import compared
 from worker.cli.inputs import Inputs
 from worker.cli.progress_bar import byte_progress
@@ -57,7 +59,7 @@ def demo() -> None:
     for found in pairs.values():
         pair = _example(found, texts)
         if pair is not None:
-            _show(console, pair, texts)
+            _show(console, pair, texts, settings.parameters())
     command = typed()
     console.print(
         "Next:\n"
@@ -137,7 +139,7 @@ def _example(pairs: list[_Pair], texts: dict[str, str]) -> _Pair | None:
     return min(readable, key=lambda pair: (pair.similarity, pair.ident), default=None)
 
 
-def _show(console: Console, pair: _Pair, texts: dict[str, str]) -> None:
+def _show(console: Console, pair: _Pair, texts: dict[str, str], parameters: Parameters) -> None:
     console.print(
         line(
             (pair.ident, "bold"),
@@ -147,7 +149,6 @@ def _show(console: Console, pair: _Pair, texts: dict[str, str]) -> None:
         )
     )
     plain = console.color_system is None
-    console.print(
-        compared((pair.of, texts[pair.of]), (pair.ident, texts[pair.ident]), marked=plain)
-    )
+    one, other = ((ident, texts[ident]) for ident in (pair.of, pair.ident))
+    console.print(compared(one, other, partial(normalise, parameters=parameters), marked=plain))
     console.print()

@@ -13,7 +13,7 @@ from rich.table import Table
 from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Argument, Inputs
 from worker.cli.inputs import Reading as ReadAs
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.pictures import draw_evaluation, drawable
@@ -43,7 +43,7 @@ __all__ = ["evaluate", "judge"]
 
 def evaluate(
     settings: Settings,
-    files: Sequence[Path],
+    files: Sequence[Argument],
     read_as: ReadAs,
     *,
     pairs: Path | None,
@@ -84,7 +84,7 @@ def evaluate(
 
 def judge(
     settings: Settings,
-    files: Sequence[Path],
+    files: Sequence[Argument],
     read_as: ReadAs = ReadAs(),  # noqa: B008 -- frozen
     *,
     exact: bool = True,

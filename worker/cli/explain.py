@@ -41,12 +41,15 @@ def explain(
     *,
     recorded: float | None = None,
     rules: str | None = None,
+    others: Sequence[str] = (),
+    normal: bool = False,
     as_json: bool,
 ) -> None:
     """Print the comparison.
 
     ``recorded`` is the similarity in the header of a duplicate. ``rules`` says whose the parameters
-    are, if they are not those of the settings.
+    are, if they are not those of the settings. ``others`` say in what else the workers'
+    settings differ. With ``normal``, the normal forms are compared.
 
     Raises:
         CommandError: nothing is left of a text once it is normalised.
@@ -61,15 +64,30 @@ def explain(
             )
     pair = compare(fingerprinter, left.text, right.text)
     if as_json:
-        typer.echo(_json(parameters, left, right, pair, recorded, rules))
+        found = _found(parameters, left, right, pair)
+        found |= {"recorded": recorded, "rules": rules}
+        found["differing_settings"] = others
+        if normal:
+            found["normal_forms"] = [fingerprinter.normalise(side.text) for side in (left, right)]
+        typer.echo(json_escaped(msgspec.json.encode(found).decode()))
         return
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(_sentence(left, right, pair))
     plain = console.color_system is None
     budget = 420 if console.width < _NARROW else 900
-    sides = [(visible(side.id), side.text) for side in (left, right)]
-    console.print(compared(*sides, marked=plain, budget=budget))
-    console.print(_facts(parameters, left, right, pair, recorded, rules))
+    form = fingerprinter.normalise
+    one, other = (
+        (visible(side.id), form(side.text) if normal else side.text) for side in (left, right)
+    )
+    # All that is left counts.
+    same = (lambda text: text) if normal else form
+    console.print(compared(one, other, same, marked=plain, budget=budget))
+    facts = _facts(parameters, left, right, pair, rules)
+    if recorded is not None:
+        facts.add_row("recorded", _recorded(recorded, pair.estimate))
+    for difference in others:
+        facts.add_row("settings differ", difference)
+    console.print(facts)
 
 
 def _sentence(left: Side, right: Side, pair: Pair) -> Text:
@@ -87,7 +105,6 @@ def _facts(
     left: Side,
     right: Side,
     pair: Pair,
-    recorded: float | None,
     rules: str | None,
 ) -> Table:
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
@@ -105,8 +122,6 @@ def _facts(
             table.add_row(name, _contained(pair, at))
     if rules is not None:
         table.add_row("rules", rules)
-    if recorded is not None:
-        table.add_row("recorded", _recorded(recorded, pair.estimate))
     kind = f"{parameters.shingle_size} " + (
         "characters" if parameters.shingle == "char" else "words"
     )
@@ -202,14 +217,12 @@ def _verdict(pair: Pair) -> str:
     return "duplicate" if pair.duplicates else "unique"
 
 
-def _json(
+def _found(
     parameters: Parameters,
     left: Side,
     right: Side,
     pair: Pair,
-    recorded: float | None,
-    rules: str | None,
-) -> str:
+) -> dict[str, object]:
     sides: list[dict[str, object]] = [
         {
             "id": side.id,
@@ -219,7 +232,7 @@ def _json(
         }
         for at, side in enumerate((left, right))
     ]
-    found = {
+    found: dict[str, object] = {
         "documents": sides,
         "verdict": _verdict(pair),
         "threshold": pair.threshold,
@@ -227,8 +240,6 @@ def _json(
         "common_shingles": pair.common,
         "estimate": pair.estimate,
         "standard_error": pair.error,
-        "recorded": recorded,
-        "rules": rules,
         "candidates": pair.candidates,
         "shared_bands": pair.bands,
         "bands": parameters.bands,
@@ -247,4 +258,4 @@ def _json(
         found["contained_estimates"] = pair.contained_estimates
         found["contained_errors"] = pair.contained_errors
         found["duplicate_of_the_other"] = pair.duplicate_of_the_other
-    return json_escaped(msgspec.json.encode(found).decode())
+    return found

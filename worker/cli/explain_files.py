@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs import Argument, Inputs, Reading
 from worker.cli.inputs.encodings import by_mark, decoded
-from worker.cli.inputs.fault import DocumentFault
+from worker.cli.inputs.fault import DocumentFault, InputFault
+from worker.cli.inputs.remote import is_address, shown_address, stored
 from worker.cli.progress_bar import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import line_format
@@ -37,14 +40,20 @@ def whole_files(settings: Settings, reading: Reading, names: Sequence[str]) -> l
     return [_whole(settings, documents, reading, name) for name in names]
 
 
+def _shown(name: str) -> str:
+    """Return what a file is called in messages, and as an id."""
+    return "stdin" if name == "-" else shown_address(name) if is_address(name) else name
+
+
 def _whole(settings: Settings, documents: DocumentFormat, reading: Reading, name: str) -> Side:
     """Return the document that a file is. JSON may have line ends."""
-    most = settings.limits.record_bytes
+    most, shown = settings.limits.record_bytes, _shown(name)
     if reading.kind(name) == "json":
         data = _content(name, most)
         if len(data) > most:
-            raise CommandError(f"{name}: more than limits.record_bytes ({most}) bytes", EXIT_FAILED)
-        shown = "stdin" if name == "-" else name
+            raise CommandError(
+                f"{shown}: more than limits.record_bytes ({most}) bytes", EXIT_FAILED
+            )
         line = Line(shown.encode(errors="backslashreplace"), _in_utf8(data, reading), len(data))
         line = line._replace(size=len(line.raw))
         try:
@@ -52,14 +61,14 @@ def _whole(settings: Settings, documents: DocumentFormat, reading: Reading, name
         except CommandError as error:
             hint = _LINES_HINT if data.strip().count(b"\n") else ""
             raise CommandError(f"{error}{hint}", EXIT_FAILED) from None
-    with Inputs([Path(name)], settings.documents, reading) as inputs:
+    with Inputs([name], settings.documents, reading) as inputs:
         found = [line for chunk in inputs.chunks(most, lines=2) for line in chunk]
     if len(found) != 1:
         raise CommandError(
-            f"{name}: has {counted(len(found), 'document')}{_LINES_HINT}", EXIT_FAILED
+            f"{shown}: has {counted(len(found), 'document')}{_LINES_HINT}", EXIT_FAILED
         )
     side = _side(documents, found[0])
-    return side if name == "-" else side._replace(id=name)
+    return side if name == "-" else side._replace(id=shown)
 
 
 def _in_utf8(data: bytes, reading: Reading) -> bytes:
@@ -76,14 +85,20 @@ def _content(name: str, most: int) -> bytes:
     try:
         if name == "-":
             return sys.stdin.buffer.read(most + 1)
+        if is_address(name):
+            [remote], _, _ = stored(name)
+            with io.BufferedReader(cast("io.RawIOBase", remote.open(seekable=False))) as file:
+                return file.read(most + 1)
         with Path(name).open("rb") as file:
             return file.read(most + 1)
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from None
+    except InputFault as fault:
+        raise CommandError(f"{_shown(name)}: {fault}") from None
 
 
 def documents_in(
-    settings: Settings, files: Sequence[Path], reading: Reading, ids: Sequence[str]
+    settings: Settings, files: Sequence[Argument], reading: Reading, ids: Sequence[str]
 ) -> list[Side]:
     """Return the first documents with these ids in files, in the order of the ids.
 

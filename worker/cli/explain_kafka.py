@@ -12,8 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from worker.admin import Cluster
+from worker.admin.agreement import Difference, agreed, differences, partitions_in, with_similarity
+from worker.admin.layout_record import recorded
 from worker.admin.lookup import Spans, newest
-from worker.admin.reindex.in_use import other_rules, planned
+from worker.admin.reindex.in_use import planned
 from worker.admin.starts import moment_of
 from worker.bus import LogReader, Record
 from worker.bus.kafka.bus import KafkaBus
@@ -25,8 +27,16 @@ from worker.formats.choice import document_format
 from worker.settings import ConfigurationError, Settings
 from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
 
-__all__ = ["Judged", "in_use_there", "judged", "judged_in"]
+__all__ = ["InUse", "Judged", "in_use_there", "judged", "judged_in"]
 
+_READ = (
+    "documents.format",
+    "documents.id_field",
+    "documents.text_fields",
+    "limits.text_characters",
+)
+_ELSEWHERE = ("documents.", "index.", "limits.", "partitions", "topics.")
+"""The settings that say nothing of two texts, but for the former."""
 _SPLICED_BYTES = 1 << 16
 """More than neardup adds to a document."""
 
@@ -39,28 +49,60 @@ class Judged(NamedTuple):
     recorded: float | None
 
 
+class InUse(NamedTuple):
+    """What workers go by now.
+
+    settings: those that were given, with what the application has recorded in place of their own.
+    rules: whose rules these are; None if they are those that were given.
+    others: in what else the workers' settings differ. No record has a seed, or a list of lines.
+    """
+
+    settings: Settings
+    rules: str | None
+    others: list[Difference]
+
+
 class _Match(msgspec.Struct):
     id: str
     similarity: float
 
 
-def in_use_there(cluster: Cluster, settings: Settings) -> tuple[Settings, str | None]:
-    """Return the settings by which workers judge now, and which generation says them, if any does.
+def in_use_there(cluster: Cluster, settings: Settings) -> InUse:
+    """Return by what workers judge now.
+
+    Settings that were given for another application, or for none, don't decide it: the application
+    has recorded with what it began, and what each reindex changed.
 
     Raises:
-        ConfigurationError: the topic that says so is missing, or may not be seen.
-        BusError: the cluster doesn't answer.
+        ConfigurationError: the topic with these records is missing, or may not be seen.
+        BusError: the cluster doesn't answer, or a record can't be read.
     """
-    topic = settings.topology(1).layout_log
+    named = settings.topology(1)
     _, known = cluster.counts()
-    if topic not in known:
+    if named.layout_log not in known:
         raise ConfigurationError(
-            f"there is no topic {topic}, or no right to see it; run `neardup topics create`"
+            f"there is no topic {named.layout_log}, or no right to see it; run"
+            " `neardup topics create`"
         )
+    used, rules, others = settings, None, list[Difference]()
+    facts = recorded(cluster, named)
+    if facts is not None:
+        used = with_similarity(settings, facts)
+        here = agreed(used, used.topology(partitions_in(facts, named.documents) or 1))
+        others = [one for one in differences(facts, here) if _concerns(one.name)]
+        if used.parameters() != settings.parameters():
+            rules = f"those that {named.app} has recorded; the settings given here differ"
     plan = planned(cluster, settings)
-    if plan is None or any(other_rules(plan, settings)):
-        return settings, None
-    return plan.settings(settings), f"generation {plan.current.number} of the index, in use now"
+    if plan is not None:
+        # After the hand-over, the next generation judges what comes now.
+        used = msgspec.structs.replace(plan, current=plan.latest).settings(used)
+        rules = f"generation {plan.latest.number} of the index, in use now"
+    return InUse(used, rules, others)
+
+
+def _concerns(name: str) -> bool:
+    """Return whether two texts may look different to who differs in this setting."""
+    return name in _READ or not name.startswith(_ELSEWHERE)
 
 
 def judged(settings: Settings, ids: Sequence[str], since: str) -> Judged:

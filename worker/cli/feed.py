@@ -6,7 +6,6 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -17,7 +16,7 @@ from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs import Argument, Inputs, Reading
 from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import tell
 from worker.formats.base import Unreadable
@@ -38,7 +37,7 @@ _REPORT_EVERY = 500
 
 def feed(
     settings: Settings,
-    files: Sequence[Path],
+    files: Sequence[Argument],
     reading: Reading,
     *,
     key_field: str | None,

@@ -39,12 +39,12 @@ def demo() -> None:
 
 def dedupe(
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="FILE",
             help="JSON Lines, CSV, Parquet, text, HTML, mail or WARC, also compressed; a directory,"
-            " or a pattern in quotes. Arguments are read in their order. Default, and -: standard"
-            " input.",
+            " or a pattern in quotes. Each may be at an address (s3, gs, az, https, hf). Arguments"
+            " are read in their order. Default, and -: standard input.",
         ),
     ] = None,
     out: Annotated[
@@ -61,7 +61,15 @@ def dedupe(
         bool,
         typer.Option(
             "--unique-only",
-            help="Write the lines of unique documents, unchanged, instead of verdicts.",
+            help="Write the lines or rows of unique documents, unchanged, instead of verdicts.",
+        ),
+    ] = False,
+    keep_columns: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool,
+        typer.Option(
+            "--keep-columns",
+            help="Write the rows of tables, with the verdicts in columns beside: of CSV to a .csv"
+            " or .tsv, of Parquet to a .parquet.",
         ),
     ] = False,
     state: Annotated[
@@ -146,6 +154,7 @@ def dedupe(
             reading=reading,
             out=out,
             unique_only=unique_only,
+            keep_columns=keep_columns,
             state=state,
             strict=strict,
         ),
@@ -164,7 +173,7 @@ def explain(
     ],
     *,
     within: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--in",
             metavar="FILE",
@@ -194,6 +203,12 @@ def explain(
     config: Config = None,
     threshold: Threshold = None,
     containment: Containment = None,
+    normal: Annotated[
+        bool,
+        typer.Option(
+            "--normal", help="Compare the normal forms, of which the fingerprints are made."
+        ),
+    ] = False,
     as_json: Json = False,
     format_: FileFormat = None,
     encoding: Encoding = None,
@@ -202,8 +217,8 @@ def explain(
 ) -> None:
     """Show why two documents are near duplicates, or are not.
 
-    Use the settings of the workers: they decide what is similar. With --kafka, the rules are those
-    of the generation of the index that is in use.
+    Differences that don't count, such as case, are not marked. The settings decide what counts:
+    with --kafka, those that the workers have recorded, otherwise those given here.
     """
     from worker.cli.errors import CommandError
     from worker.cli.explain import explain as show
@@ -229,14 +244,15 @@ def explain(
     settings = settings_of(
         config, **named, **{f"similarity__{name}": one for name, one in least.items()}
     )
-    recorded = rules = None
+    recorded, rules, others = None, None, list[str]()
     reading = Reading.given(None if kafka else format_, encoding, settings.documents)
     if kafka:
         from worker.admin import Cluster
         from worker.cli.explain_kafka import in_use_there, judged
 
         settings = settings_of(config, **named)
-        settings, rules = in_use_there(Cluster(settings.kafka_options()), settings)
+        settings, rules, found = in_use_there(Cluster(settings.kafka_options()), settings)
+        others = [f"{one.name}: {one.recorded} there, {one.here} here" for one in found]
         given = {name: one for name, one in least.items() if one is not None}
         similarity = settings.similarity.model_copy(update=given)
         settings = settings.model_copy(update={"similarity": similarity})
@@ -249,7 +265,16 @@ def explain(
         from worker.cli.explain_files import whole_files
 
         left, right = whole_files(reading.offline(settings), reading, names)
-    show(settings.parameters(), left, right, recorded=recorded, rules=rules, as_json=as_json)
+    show(
+        settings.parameters(),
+        left,
+        right,
+        recorded=recorded,
+        rules=rules,
+        others=others,
+        normal=normal,
+        as_json=as_json,
+    )
 
 
 def query(

@@ -170,7 +170,7 @@ def address(given: str | None) -> tuple[str | None, str | None]:
 
 def feed(
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(metavar="FILE", help="What `neardup dedupe` reads; -: standard input."),
     ],
     bootstrap: Bootstrap = None,

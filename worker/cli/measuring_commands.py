@@ -23,7 +23,7 @@ from worker.cli.options import (
 __all__ = ["boilerplate", "evaluate", "tune"]
 
 Files = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
         metavar="FILE", help="Documents, as `neardup dedupe` reads them; -: standard input."
     ),

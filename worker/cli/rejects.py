@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs import Argument, Inputs, Reading
 from worker.cli.screen import tell
 from worker.formats.base import Unreadable
 from worker.formats.choice import line_format, watched_fields
@@ -49,7 +48,7 @@ def _too_many(counts: Counts, settings: Settings, after: str = "") -> CommandErr
 class Texts:
     """The texts of the documents in files, without those that can't be read."""
 
-    def __init__(self, settings: Settings, files: Sequence[Path], reading: Reading) -> None:
+    def __init__(self, settings: Settings, files: Sequence[Argument], reading: Reading) -> None:
         """Open the files.
 
         Raises:

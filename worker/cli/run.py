@@ -21,6 +21,7 @@ from worker.generations.log import FollowedPlan
 from worker.generations.plan import Plan
 from worker.http.probes import Pages
 from worker.http.server import serving, url
+from worker.loop.tracing import Tracing
 from worker.metrics import Metrics
 from worker.process.heap import limit, relax
 from worker.process.logs import LogFields, set_up
@@ -59,6 +60,9 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
     with ExitStack() as stack:
         stack.enter_context(locked(state_dir))
         instance = fields.instance = instance_name(settings, state_dir)
+        tracing = Tracing(settings.app, instance) if worker.tracing else None
+        if tracing is not None:
+            stack.enter_context(tracing)
         bus = KafkaBus(options, Queues())
         stopping = threading.Event()
         metrics = Metrics(settings.app, time, threading.Lock())
@@ -88,6 +92,7 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
             metrics=metrics,
             stopping=stopping,
             check=lambda: topic_problems(Cluster(options), settings),
+            trace=tracing.burst if tracing is not None else None,
         )
         topology = plan.current.topology(base)
         relax()

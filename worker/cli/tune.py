@@ -28,7 +28,7 @@ from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from lsh.tuning import sought
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Reading
+from worker.cli.inputs import Argument, Reading
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.pictures import draw_tuning, drawable
 from worker.cli.progress_bar import share_progress
@@ -51,7 +51,7 @@ class _Sample:
     """The first documents that can be read: their texts, and their numbers by id."""
 
     def __init__(
-        self, settings: Settings, files: Sequence[Path], reading: Reading, most: int
+        self, settings: Settings, files: Sequence[Argument], reading: Reading, most: int
     ) -> None:
         self.texts: list[str] = []
         self.numbers: dict[str, int] = {}
@@ -79,7 +79,7 @@ class _Sample:
 
 def tune(
     settings: Settings,
-    files: Sequence[Path],
+    files: Sequence[Argument],
     reading: Reading,
     *,
     sample: int,

@@ -1,21 +1,31 @@
-"""The tables that ``dedupe`` writes, and which format the name of an output means."""
+"""The tables of verdicts that ``dedupe`` writes."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from worker.cli.errors import CommandError
-from worker.cli.verdict_lines import UniqueLines, VerdictLines, first_of, named
+from worker.cli.verdict_lines import first_of, named
 from worker.formats.base import DocumentFormat
 from worker.offline import Line, Verdict
 
-__all__ = ["CsvVerdicts", "ParquetVerdicts", "VerdictWriter", "writer_for"]
+__all__ = [
+    "CsvVerdicts",
+    "Lines",
+    "ParquetVerdicts",
+    "Row",
+    "Rows",
+    "Sink",
+    "VerdictWriter",
+    "arrow",
+    "plain",
+    "schema_of",
+]
 
 _GROUP_ROWS = 16_384
 _GROUP_MATCHES = 1 << 18
@@ -41,7 +51,7 @@ class _Match(msgspec.Struct):
 _matches = msgspec.json.Decoder(list[_Match])
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """A verdict, in the order of the columns.
 
     row: the document's number in the run, from 1. source: its place, FILE:LINE, or the file that
@@ -59,14 +69,14 @@ class _Row(NamedTuple):
     reason: str | None
 
 
-class _Rows:
+class Rows:
     """Numbers documents, and makes rows of their verdicts."""
 
     def __init__(self, format_: DocumentFormat) -> None:
         self._format = format_
         self._count = 0
 
-    def rows(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> list[_Row]:
+    def rows(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> list[Row]:
         """Return a row for each document."""
         found = []
         for line, verdict in zip(lines, verdicts, strict=True):
@@ -75,42 +85,28 @@ class _Rows:
             if verdict.kind == "duplicate":
                 best = _matches.decode(verdict.matches)[0]
                 first = first_of(verdict)
-                row = _Row(*head, first, best.id, best.similarity, verdict.matches, None)
+                row = Row(*head, first, best.id, best.similarity, verdict.matches, None)
             else:
-                row = _Row(*head, None, None, None, None, verdict.reason or None)
+                row = Row(*head, None, None, None, None, verdict.reason or None)
             found.append(row)
         return found
 
 
-class CsvVerdicts:
-    """Writes rows with commas or tabs, each of which ends with a line feed.
+class Lines:
+    """Makes lines of cells with commas or tabs, each of which ends with a line feed.
 
     A cell with a separator, a quote, or a line's end or space at its own end is in quotes; those
     in it are doubled.
     """
 
-    def __init__(self, format_: DocumentFormat, separator: str) -> None:
-        """Keep the format, which finds the ids."""
-        self._rows = _Rows(format_)
+    def __init__(self, separator: str) -> None:
+        """Take what stands between cells."""
         self._separator = separator
         self._quoted = re.compile(rf'[{separator}"\r\n]|^\s|\s$')
-        self._head: Sequence[str] = _Row._fields
 
-    def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
-        """Return the rows of a chunk, and the header before the first one."""
-        rows = [self._row(row) for row in self._rows.rows(lines, verdicts)]
-        return self._header() + "".join(rows).encode()
-
-    def end(self) -> bytes:
-        """Return the header if there was no row."""
-        return self._header()
-
-    def _header(self) -> bytes:
-        head, self._head = self._head, ()
-        return (self._separator.join(head) + "\n").encode() if head else b""
-
-    def _row(self, row: _Row) -> str:
-        return self._separator.join(map(self._cell, row)) + "\n"
+    def line(self, cells: Iterable[object]) -> str:
+        """Return a line; None is an empty cell."""
+        return self._separator.join(map(self._cell, cells)) + "\n"
 
     def _cell(self, value: object) -> str:
         if value is None:
@@ -119,6 +115,62 @@ class CsvVerdicts:
         if self._quoted.search(text) is None:
             return text
         return '"' + text.replace('"', '""') + '"'
+
+
+class CsvVerdicts:
+    """Writes a row for each verdict; see `Lines`."""
+
+    def __init__(self, format_: DocumentFormat, separator: str) -> None:
+        """Keep the format, which finds the ids."""
+        self._rows = Rows(format_)
+        self._lines = Lines(separator)
+        self._head: Sequence[str] = Row._fields
+
+    def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
+        """Return the rows of a chunk, and the header before the first one."""
+        rows = map(self._lines.line, self._rows.rows(lines, verdicts))
+        return self._header() + "".join(rows).encode()
+
+    def end(self) -> bytes:
+        """Return the header if there was no row."""
+        return self._header()
+
+    def _header(self) -> bytes:
+        head, self._head = self._head, ()
+        return self._lines.line(head).encode() if head else b""
+
+
+def arrow() -> tuple[Any, Any]:
+    """Return ``pyarrow`` and ``pyarrow.parquet``, an extra that is slow to load.
+
+    Raises:
+        CommandError: it is missing.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415 -- an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415 -- the same
+    except ImportError:
+        raise CommandError(
+            "-o: to write Parquet takes more: pip install 'neardup[parquet]'"
+        ) from None
+    return pa, pq
+
+
+def schema_of(pa: Any) -> Any:  # noqa: ANN401 -- pyarrow has no types
+    """Return the schema of a table of verdicts."""
+    match = pa.struct(
+        [("id", pa.string()), ("similarity", pa.float64()), ("containment", pa.float64())]
+    )
+    other = {"row": pa.int64(), "similarity": pa.float64(), "duplicate_of": pa.list_(match)}
+    return pa.schema([(name, other.get(name, pa.string())) for name in Row._fields])
+
+
+def plain(row: Row) -> dict[str, object]:
+    """Return a row for `schema_of`."""
+    matches = None
+    if row.duplicate_of is not None:
+        matches = msgspec.to_builtins(_matches.decode(row.duplicate_of))
+    return {**row._asdict(), "duplicate_of": matches}
 
 
 class ParquetVerdicts:
@@ -130,37 +182,20 @@ class ParquetVerdicts:
         Raises:
             CommandError: pyarrow is missing.
         """
-        try:
-            import pyarrow as pa  # noqa: PLC0415 -- an extra, and slow to load
-            import pyarrow.parquet as pq  # noqa: PLC0415 -- the same
-        except ImportError:
-            raise CommandError(
-                "-o: to write Parquet takes more: pip install 'neardup[parquet]'"
-            ) from None
-        self._arrow: Any = pa
-        match = pa.struct(
-            [("id", pa.string()), ("similarity", pa.float64()), ("containment", pa.float64())]
-        )
-        other = {
-            "row": pa.int64(),
-            "similarity": pa.float64(),
-            "duplicate_of": pa.list_(match),
-        }
-        self._schema = pa.schema([(name, other.get(name, pa.string())) for name in _Row._fields])
-        self._sink = _Sink()
-        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
-        self._rows = _Rows(format_)
+        self._arrow, parquet = arrow()
+        self._schema = schema_of(self._arrow)
+        self._sink = Sink()
+        self._writer = parquet.ParquetWriter(self._sink, self._schema, compression="zstd")
+        self._rows = Rows(format_)
         self._group: list[dict[str, object]] = []
         self._matches = 0
 
     def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
         """Return the row groups that end with a chunk."""
-        for row in self._rows.rows(lines, verdicts):
-            matches = None
-            if row.duplicate_of is not None:
-                matches = msgspec.to_builtins(_matches.decode(row.duplicate_of))
-                self._matches += len(matches)
-            self._group.append({**row._asdict(), "duplicate_of": matches})
+        for row in map(plain, self._rows.rows(lines, verdicts)):
+            if isinstance(row["duplicate_of"], list):
+                self._matches += len(row["duplicate_of"])
+            self._group.append(row)
         if len(self._group) >= _GROUP_ROWS or self._matches >= _GROUP_MATCHES:
             self._write()
         return self._sink.taken()
@@ -178,7 +213,7 @@ class ParquetVerdicts:
         self._group, self._matches = [], 0
 
 
-class _Sink(io.RawIOBase):
+class Sink(io.RawIOBase):
     """Collects what a writer of files writes."""
 
     def __init__(self) -> None:
@@ -186,12 +221,15 @@ class _Sink(io.RawIOBase):
         self._position = 0
 
     def writable(self) -> bool:
+        """Return that it can be written to."""
         return True
 
     def tell(self) -> int:
+        """Return how many bytes were written."""
         return self._position
 
     def write(self, data: bytes, /) -> int:  # type: ignore[override]
+        """Take some bytes."""
         self._parts.append(bytes(data))
         self._position += len(data)
         return len(data)
@@ -200,74 +238,3 @@ class _Sink(io.RawIOBase):
         """Return what was written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
-
-
-_COMPRESSED = {".gz", ".zst"}
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_PARQUET = {".parquet", ".pq"}
-_OTHER_FORMATS = frozenset(
-    [
-        ".json",
-        ".xlsx",
-        ".xls",
-        ".ods",
-        ".arrow",
-        ".feather",
-        ".ipc",
-        ".avro",
-        ".orc",
-        ".xml",
-        ".html",
-        ".yaml",
-        ".yml",
-        ".toml",
-        ".pkl",
-        ".npy",
-        ".npz",
-        ".h5",
-        ".hdf5",
-        ".db",
-        ".sqlite",
-        ".sqlite3",
-        ".duckdb",
-        ".sql",
-        ".bz2",
-        ".xz",
-        ".lz4",
-        ".zip",
-        ".tar",
-        ".tgz",
-        ".7z",
-    ]
-)
-"""Suffixes that promise something else. Names that promise nothing are given JSON Lines."""
-
-
-def writer_for(out: Path | None, documents: DocumentFormat, *, unique_only: bool) -> VerdictWriter:
-    """Return what writes a file of this name.
-
-    Raises:
-        CommandError: it can't be written in the format that its name promises.
-    """
-    path = Path() if out is None else out
-    compressed = path.suffix.lower() in _COMPRESSED
-    suffix = (path.with_suffix("") if compressed else path).suffix.lower()
-    if suffix in _OTHER_FORMATS:
-        raise CommandError(
-            f"-o {out}: can't write {suffix}; what can be written is .jsonl, .csv and .tsv, each"
-            " also with .gz or .zst, and .parquet"
-        )
-    if unique_only:
-        if suffix in _PARQUET or suffix in _SEPARATORS:
-            raise CommandError(
-                f"-o {out}: --unique-only writes documents as they were read, and rows of tables as"
-                " JSON Lines; name the file .jsonl"
-            )
-        return UniqueLines()
-    if suffix in _PARQUET:
-        if compressed:
-            raise CommandError(f"-o {out}: Parquet is compressed within; leave out {path.suffix}")
-        return ParquetVerdicts(documents)
-    if suffix in _SEPARATORS:
-        return CsvVerdicts(documents, _SEPARATORS[suffix])
-    return VerdictLines(documents)

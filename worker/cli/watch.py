@@ -9,7 +9,7 @@ import select
 import sys
 import termios
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic, sleep
@@ -20,14 +20,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from worker.admin.observe import VERDICTS, Lag, Observer, View
+from worker.admin.observe import VERDICTS, Lag, Observer, Presence, View
 from worker.bus import Record
-from worker.cli.screen import line, screen, shown
+from worker.cli.screen import fitted, line, screen, shown
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
 from worker.settings import Settings
 from worker.topology import STAGES
-from worker.visible import excerpt, json_text, visible
+from worker.visible import counted, excerpt, json_text, visible
 from worker.wire.headers import MATCHES, REASON, SOURCE_OFFSET, SOURCE_PARTITION
 
 __all__ = ["Screen", "facts", "watch"]
@@ -36,7 +36,7 @@ _REFRESH_SECONDS = 0.5
 _PLAIN_SECONDS = 5.0
 _STYLE = {"unique": "green", "duplicate": "yellow", "rejected": "red"}
 _UNITS = {"fingerprint": "docs", "index": "frames", "route": "docs"}
-_FIXED_LINES = 12
+_FIXED_LINES = 13
 """Lines of the view besides the two lists."""
 _NARROW, _WIDE = 80, 100
 """Below the first width, the tables leave out their least needed columns, so that numbers fit.
@@ -44,7 +44,11 @@ Below the second, long numbers are rounded: a number that is cut off would misle
 _DIGITS, _FEWEST_DIGITS = 11, 9
 """How many characters a number may have then, and in a narrow terminal."""
 _CHARACTERS = 1_000
-"""How much of a text or an id is looked at; the screen shows what fits."""
+"""How much of a text is looked at; the screen shows what fits."""
+_NAME = 24
+"""How many cells the name of a worker takes at most."""
+_SHOWN = 8
+"""How many shards are named."""
 _SHARE = 4
 """The columns of ids take at most the width divided by this, each."""
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
@@ -92,7 +96,17 @@ def facts(seen: View) -> dict[str, Any]:
             stage: {"records": lag.records, "seconds": lag.seconds}
             for stage, lag in seen.lag.items()
         },
+        "present": None if seen.present is None else _present(seen.present),
         "trouble": seen.trouble or None,
+    }
+
+
+def _present(here: Presence) -> dict[str, Any]:
+    return {
+        "workers": here.workers,
+        "shards": here.shards,
+        "shards_without_worker": here.unowned,
+        "shards_still": {str(shard): round(seconds) for shard, seconds in here.still.items()},
     }
 
 
@@ -107,7 +121,9 @@ def _line(seen: View) -> str:
         for stage, lag in seen.lag.items()
     )
     trouble = f"; trouble: {visible(seen.trouble)}" if seen.trouble else ""
-    return f"{timedelta(seconds=int(seen.seconds))} {verdicts}; behind: {lags or '?'}{trouble}"
+    here = "?" if seen.present is None else visible(_here(seen.present).plain)
+    since = timedelta(seconds=int(seen.seconds))
+    return f"{since} {verdicts}; behind: {lags or '?'}; here: {here}{trouble}"
 
 
 @contextmanager
@@ -161,6 +177,7 @@ class Screen:
             trouble.append_text(shown(f"trouble: {self._seen.trouble}"))
         yield Group(
             self._title(),
+            Text() if self._seen.present is None else _here(self._seen.present),
             trouble,
             tables,
             Text(),
@@ -205,16 +222,16 @@ class Screen:
 
     def _duplicates(self, count: int, widest: int) -> Table:
         table = Table.grid(expand=True, padding=(0, 1))
-        table.add_column(max_width=widest, no_wrap=True, overflow="ellipsis")
+        table.add_column(no_wrap=True)
         table.add_column(no_wrap=True, justify="right")
-        table.add_column(max_width=widest, no_wrap=True, overflow="ellipsis")
+        table.add_column(no_wrap=True)
         table.add_column(ratio=1, no_wrap=True, overflow="ellipsis", style="dim")
         rows = [self._duplicate(record) for record in self._seen.duplicates[: -count - 1 : -1]]
         for ident, similarity, other, text in rows + [("", "", "", "")] * (count - len(rows)):
             table.add_row(
-                shown(ident[:_CHARACTERS]),
+                fitted(ident, widest),
                 similarity,
-                shown(other[:_CHARACTERS], "cyan"),
+                fitted(other, widest, "cyan"),
                 Text(excerpt(text, _CHARACTERS)),
             )
         return table
@@ -229,13 +246,13 @@ class Screen:
 
     def _rejections(self, count: int, widest: int) -> Table:
         table = Table.grid(expand=True, padding=(0, 1))
-        table.add_column(max_width=widest, no_wrap=True, overflow="ellipsis")
+        table.add_column(no_wrap=True)
         table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         for record in self._seen.rejections[: -count - 1 : -1]:
             given = _header(record, REASON) or b"no reason given"
             code, _, why = given[:_CHARACTERS].decode(errors="replace").partition(":")
             said = line((code, "red"), f":{why}" if why else "")
-            table.add_row(shown(self._id(record)[:_CHARACTERS]), said)
+            table.add_row(fitted(self._id(record), widest), said)
         return table
 
     def _id(self, record: Record) -> str:
@@ -263,6 +280,30 @@ def _number(number: int, digits: int) -> str:
     if len(full) <= digits:
         return full
     return f"{number / 1e6:,.1f} M" if number < 1e10 else f"{number / 1e9:,.1f} G"  # noqa: PLR2004 -- 7 digits are left
+
+
+def _here(here: Presence) -> Text:
+    """Return who is here, with what needs somebody first."""
+    said = line(counted(here.shards, "shard"))
+    said.no_wrap, said.overflow = True, "ellipsis"
+    if here.unowned:
+        said.append_text(line((f", without a worker: {_numbers(here.unowned)}", "bold red")))
+    if here.still:
+        longest = _span(max(here.still.values()))
+        which = f", restoring or stuck for {longest}: {_numbers(here.still)}"
+        said.append_text(line((which, "bold yellow")))
+    if not here.unowned and not here.still:
+        said.append_text(line((", all at work", "green")))
+    said.append(f"; {counted(len(here.workers), 'worker')}: " if here.workers else "; no worker")
+    for number, name in enumerate(here.workers):
+        said.append(", " if number else "")
+        said.append_text(fitted(name, _NAME))
+    return said
+
+
+def _numbers(shards: Iterable[int]) -> str:
+    numbers = list(map(str, shards))
+    return ", ".join(numbers[:_SHOWN] + ["…"] * (len(numbers) > _SHOWN))
 
 
 def _lag(lag: Lag | None, unit: str) -> tuple[str, str]:

@@ -210,6 +210,12 @@ class Loop:
             self._adopt(polled.assignment)
             return False
         self._look_at_seat()
+        if self._options.trace is None:
+            return self._work(polled)
+        return self._options.trace(self.stage.name, polled.records, lambda: self._work(polled))
+
+    def _work(self, polled: Polled) -> bool:
+        """Process and commit what was polled; return whether anything was committed."""
         metrics = self._metrics
         metrics.set(table.LAST_POLL_TIMESTAMP_SECONDS, metrics.clock(), self.stage.name)
         batches = polled.batches

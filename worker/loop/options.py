@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from worker.loop.tracing import Trace
+
 __all__ = ["LoopOptions"]
 
 
@@ -25,3 +27,5 @@ class LoopOptions:
     renew_seconds: float = 6 * 3_600.0
     """How often unchanged offsets are committed again. Under KIP-848 an offset's expiry counts
     from its own commit, not from when the group became empty."""
+    trace: Trace | None = None
+    """Runs the work on what was polled in a span; None: there are no spans."""

@@ -21,6 +21,7 @@ from worker.generations.plan import Plan
 from worker.http.probes import Health
 from worker.index.leftovers import keep_looking
 from worker.loop import Loop
+from worker.loop.tracing import Trace
 from worker.metrics import Metrics, table
 from worker.process.heap import collect_until, show_memory
 from worker.process.part import PartThread
@@ -64,6 +65,7 @@ class Service:
         metrics: Metrics | None = None,
         stopping: threading.Event | None = None,
         check: Callable[[], Sequence[Problem]] = tuple,
+        trace: Trace | None = None,
     ) -> None:
         """Take what all stages share; no stage joins its group yet.
 
@@ -87,6 +89,7 @@ class Service:
             metrics=self.metrics,
             background=True,
             watch=True,
+            trace=trace,
         )
         self._instance = instance
         self._parts: dict[str, PartThread] = {}

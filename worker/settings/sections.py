@@ -639,6 +639,10 @@ class WorkerSection(_Section):
         description="port for metrics and health; 0: any. `neardup serve` has 9466 by default",
     )
     http: bool = Field(default=True, description="serve metrics and health")
+    tracing: bool = Field(
+        default=False,
+        description="make spans of OpenTelemetry; the variables `OTEL_*` say where they go",
+    )
     memory: str = Field(
         _AUTO,
         description="memory of the worker, such as 1GiB or 800MiB, at least 256MiB; auto: three"

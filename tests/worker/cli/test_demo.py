@@ -49,7 +49,7 @@ def test_the_commands_that_the_demo_names_can_be_typed(
 def rendered(width: int, left: str, right: str) -> str:
     console = Console(width=width, color_system=None, record=True, quiet=False, file=None)
     with console.capture() as capture:
-        console.print(compared(("one", left), ("two", right), marked=True))
+        console.print(compared(("one", left), ("two", right), str.casefold, marked=True))
     return capture.get()
 
 

@@ -41,6 +41,23 @@ def test_two_files_are_shown_side_by_side_with_all_that_decides(folder: Path) ->
     assert "\x1b" not in text
 
 
+def test_only_what_counts_is_marked(folder: Path) -> None:
+    (folder / "loud.json").write_text(json.dumps({"id": "loud", "text": B["text"].upper()}))
+    text = neardup("explain", "a.json", "loud.json", cwd=folder).stdout.decode()
+    assert text.count("{+") == 1
+    assert "{+HAS" in text
+
+
+def test_the_normal_forms_are_compared_if_asked(folder: Path) -> None:
+    (folder / "loud.json").write_text(json.dumps({"id": "loud", "text": B["text"].upper()}))
+    command = ("explain", "--normal", "a.json", "loud.json")
+    text = neardup(*command, cwd=folder).stdout.decode()
+    assert "{+has" in text
+    assert "HAS" not in text
+    found = json.loads(neardup(*command, "--json", cwd=folder).stdout)
+    assert found["normal_forms"] == [one["text"].lower() for one in (A, B)]
+
+
 def test_json_has_the_same_numbers(folder: Path) -> None:
     done = neardup("explain", "--json", "--in", "docs.jsonl", "a", "b", cwd=folder)
     found = json.loads(done.stdout)
@@ -147,7 +164,7 @@ def test_long_texts_are_aligned_around_their_first_difference() -> None:
     console = Console(width=160, color_system=None)
     with console.capture() as shown:
         one, other = f"{same}one two {same}", f"{same}four five {same}"
-        console.print(compared(("a", one), ("b", other), marked=True))
+        console.print(compared(("a", one), ("b", other), str.casefold, marked=True))
     assert "[-one two-]" in shown.get()
     assert "{+four five+}" in shown.get()
 

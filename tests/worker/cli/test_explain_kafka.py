@@ -15,7 +15,7 @@ from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import Judged, in_use_there, judged_in
 from worker.generations.generation import Generation
 from worker.generations.log import PLAN_KEY, dump
-from worker.generations.plan import Plan
+from worker.generations.plan import Plan, handed_over
 from worker.settings import Settings, load
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
@@ -87,15 +87,64 @@ def test_other_settings_than_the_workers_are_noticed(run: Run) -> None:
         looked_up(run, "a", "b", settings=settings)
 
 
-def test_after_a_reindex_the_rules_are_those_in_use() -> None:
-    settings: Settings = load(None, {"app": "a"})
-    cluster = FakeCluster(settings)
-    assert in_use_there(cluster.as_cluster(), settings) == (settings, None)
-    following = msgspec.structs.replace(Generation.of(settings), threshold=0.95)
-    cluster.records["a.layout"][PLAN_KEY] = dump(Plan.of(settings).building(following).done())
-    used, whose = in_use_there(cluster.as_cluster(), settings)
-    assert used.parameters().threshold == 0.95
-    assert whose == "generation 1 of the index, in use now"
+def settings_of(**given: object) -> Settings:
+    settings: Settings = load(
+        None, {"app": "a", **{k.replace("__", "."): v for k, v in given.items()}}
+    )
+    return settings
+
+
+def test_the_settings_of_the_workers_are_those_given() -> None:
+    cluster = FakeCluster(settings_of()).as_cluster()
+    used, rules, others = in_use_there(cluster, settings_of())
+    assert (used.parameters(), rules, others) == (settings_of().parameters(), None, [])
+
+
+@pytest.mark.parametrize("threshold", [0.8, 0.7, 0.5])
+def test_after_a_reindex_the_rules_are_those_in_use(threshold: float) -> None:
+    """Whatever the settings say that were given: those of the beginning, or of nobody."""
+    begun = settings_of(similarity__threshold=0.7)
+    cluster = FakeCluster(begun)
+    following = msgspec.structs.replace(Generation.of(begun), threshold=0.95)
+    building = Plan.of(begun).building(following)
+    given = settings_of(similarity__threshold=threshold)
+
+    def threshold_and_whose(plan: Plan) -> tuple[float, str | None]:
+        cluster.records["a.layout"][PLAN_KEY] = dump(plan)
+        used = in_use_there(cluster.as_cluster(), given)
+        return used.settings.parameters().threshold, used.rules
+
+    over = handed_over(building, begun.topology(2))
+    assert over is not None
+    assert threshold_and_whose(building) == (0.7, "generation 0 of the index, in use now")
+    for plan in (over[0], over[0].done()):
+        assert threshold_and_whose(plan) == (0.95, "generation 1 of the index, in use now")
+
+
+def test_what_the_application_recorded_counts_whatever_is_given() -> None:
+    own = {
+        "similarity__preset": "news",
+        "similarity__containment": 0.9,
+        "similarity__shingle": "word",
+    }
+    begun = settings_of(**own)
+    used, whose, others = in_use_there(FakeCluster(begun).as_cluster(), settings_of())
+    assert used.parameters() == begun.parameters()
+    assert whose == "those that a has recorded; the settings given here differ"
+    assert others == []
+    used, *_ = in_use_there(FakeCluster(settings_of()).as_cluster(), begun)
+    assert used.parameters() == settings_of().parameters()
+
+
+def test_what_can_not_be_taken_over_is_named() -> None:
+    begun = settings_of(
+        similarity__seed="a secret of our own, of 32 bytes",
+        documents__text_fields=["title", "body"],
+        documents__time_field="at",
+        topics__unique="elsewhere",
+    )
+    _, _, others = in_use_there(FakeCluster(begun).as_cluster(), settings_of())
+    assert [one.name for one in others] == ["similarity.seed (its digest)", "documents.text_fields"]
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)

@@ -297,6 +297,18 @@ def test_watch_writes_lines_to_a_pipe(run: Run, kafka: Kafka, app_id: str) -> No
             return all(what in seen[-1] for what in ("unique 1", "route 1 docs", " days"))
 
         wait_until(all_seen, 60, "the record, the lag, and its age")
+        assert "; here: 2 shards, without a worker: 0, 1; no worker\n" in seen[-1]
+        member = {"bootstrap.servers": kafka.bootstrap, "group.id": f"{app_id}.index"}
+        worker = Consumer({**member, "group.instance.id": "worker-one"})
+        worker.subscribe([f"{app_id}.shards"])
+
+        def owned() -> bool:
+            worker.poll(1)
+            line = process.stdout.readline() if process.stdout else ""
+            return "; here: 2 shards, all at work; 1 worker: worker-one\n" in line
+
+        wait_until(owned, 60, "the owner of both shards")
+        worker.close()
     finally:
         process.terminate()
         process.wait(30)

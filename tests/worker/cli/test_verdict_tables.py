@@ -140,12 +140,13 @@ def test_parquet_of_many_chunks(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("-o", "v.json"), "-o v.json: can't write .json; what can be written is .jsonl, .csv"),
+        (("-o", "s3://a/v.csv"), "-o s3:/a/v.csv: the output must be a local file; copy it"),
         (("-o", "v.xlsx"), "-o v.xlsx: can't write .xlsx; what can be"),
         slow(("-o", "v.json.gz"), "-o v.json.gz: can't write .json;"),
         slow(("-o", "v.jsonl.bz2"), "-o v.jsonl.bz2: can't write .bz2;"),
         (("-o", "v.parquet.gz"), "-o v.parquet.gz: Parquet is compressed within; leave out .gz"),
-        (("-o", "v.csv", "--unique-only"), "--unique-only writes documents as they were read"),
-        slow(("-o", "v.parquet", "--unique-only"), "--unique-only writes documents as they were"),
+        (("-o", "v.csv", "--unique-only"), "write rows of CSV only if all inputs are CSV"),
+        slow(("-o", "v.parquet", "--unique-only"), "write rows of Parquet only if all inputs"),
     ],
 )
 def test_other_formats_are_refused(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:

@@ -3,9 +3,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
 from worker.admin.lag import Lag
-from worker.admin.observe import VERDICTS, Tally, View
+from worker.admin.observe import VERDICTS, Presence, Tally, View
 from worker.bus import Record
 from worker.cli.screen import screen
 from worker.cli.watch import Screen, facts
@@ -29,6 +30,7 @@ def view(duplicates: int, rejections: int, trouble: str = "") -> View:
         recent=dict.fromkeys(VERDICTS, 12_345.6),
         overall=dict.fromkeys(VERDICTS, 0.4),
         lag={"fingerprint": Lag(1_234_567, 93.0), "route": Lag(0, None)},
+        present=Presence(("worker-a", "worker-b"), 8, (2, 5), {7: 25.4}),
         duplicates=copies,
         rejections=wrong,
         trouble=trouble,
@@ -82,17 +84,27 @@ def test_matches_that_somebody_else_wrote_are_left_out(matches: str) -> None:
     assert "copy-1" in "\n".join(drawn(replace(view(0, 0), duplicates=[copy]), 80, 24))
 
 
-@pytest.mark.parametrize(("width", "kept"), [(60, 14), (80, 19), (200, 40)])
-def test_ids_take_the_room_that_there_is(width: int, kept: int) -> None:
-    ident = "0123456789" * 4
+@pytest.mark.parametrize(
+    ("width", "ident", "row"),
+    [
+        (60, "crawl-0000000000000000000000123", "crawl-0…0000123 a text a"),
+        (80, "crawl-0000000000000000000000123", "crawl-000…0000000123 a text a"),
+        (200, "crawl-0000000000000000000000123", "crawl-0000000000000000000000123 a text a"),
+        (80, "https://news.example/2024/a-story.html", "…e/2024/a-story.html a text a"),
+        (80, "界" * 20 + "末尾", "界界界界…界界界末尾 a text a"),
+    ],
+)
+def test_ids_that_do_not_fit_are_cut_where_they_are_alike(width: int, ident: str, row: str) -> None:
     copy = record(json.dumps({"id": ident, "text": "a text " * 99}).encode())
-    [row] = [li for li in drawn(replace(view(0, 0), duplicates=[copy]), width, 24) if "012" in li]
-    assert ident[:kept] in row
-    assert len(row) == width
+    lines = drawn(replace(view(0, 0), duplicates=[copy]), width, 24)
+    [seen] = [line for line in lines if "a text" in line]
+    assert " ".join(seen.split()).startswith(row)
+    assert cell_len(seen) == width
 
 
 def test_numbers_are_whole_in_a_narrow_terminal() -> None:
-    seen = replace(view(0, 0), totals=dict.fromkeys(VERDICTS, 123_456), lag={"route": Lag(9, 1.0)})
+    totals = dict.fromkeys(VERDICTS, 123_456)
+    seen = replace(view(0, 0), totals=totals, lag={"route": Lag(9, 1.0)}, present=None)
     text = "\n".join(drawn(seen, 60, 20))
     assert "…" not in text
     assert "123,456" in text
@@ -105,7 +117,7 @@ def test_numbers_are_whole_in_a_narrow_terminal() -> None:
 )
 def test_long_numbers_are_rounded_rather_than_cut_off(width: int, said: tuple[str, ...]) -> None:
     totals = dict(zip(VERDICTS, (12_345_678, 1_234_567_890, 98_765_432_100), strict=True))
-    lines = drawn(replace(view(0, 0), totals=totals), width, 20)
+    lines = drawn(replace(view(0, 0), totals=totals, present=None), width, 20)
     text = "\n".join(lines)
     assert "…" not in text
     assert all(f" {number}" in text for number in said)
@@ -121,8 +133,39 @@ def test_a_view_for_other_programs() -> None:
             "fingerprint": {"records": 1_234_567, "seconds": 93.0},
             "route": {"records": 0, "seconds": None},
         },
+        "present": {
+            "workers": ("worker-a", "worker-b"),
+            "shards": 8,
+            "shards_without_worker": (2, 5),
+            "shards_still": {"7": 25},
+        },
         "trouble": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("present", "said"),
+    [
+        (None, ""),
+        (Presence((), 2, (0, 1)), "2 shards, without a worker: 0, 1; no worker"),
+        (Presence(("a", "b"), 2), "2 shards, all at work; 2 workers: a, b"),
+        (
+            Presence(("a",), 40, tuple(range(9))),
+            "40 shards, without a worker: 0, 1, 2, 3, 4, 5, 6, 7, …; 1 worker: a",
+        ),
+        (
+            Presence(("a",), 40, (1,), {30: 12.0, 31: 200.0}),
+            "40 shards, without a worker: 1, restoring or stuck for 3 min: 30, 31; 1 worker: a",
+        ),
+        (
+            Presence((f"{WILD}-pod-0123456789abcdef", "b"), 1),
+            "1 shard, all at work; 2 workers: [/b][link=h…456789abcdef, b",
+        ),
+    ],
+)
+def test_it_says_who_is_here(present: Presence | None, said: str) -> None:
+    lines = drawn(replace(view(0, 0), present=present), 200, 24)
+    assert lines[1] == said
 
 
 def test_a_rate_is_of_the_last_ten_seconds() -> None:

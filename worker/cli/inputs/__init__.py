@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.named_files import Argument
 from worker.cli.inputs.reading import Reading
 
-__all__ = ["Inputs", "Reading"]
+__all__ = ["Argument", "Inputs", "Reading"]

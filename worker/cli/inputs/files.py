@@ -16,7 +16,7 @@ from worker.cli.inputs.compressed import compression_of, decompressed
 from worker.cli.inputs.contents import Contents, File
 from worker.cli.inputs.fault import InputFault
 from worker.cli.inputs.foreign import spread
-from worker.cli.inputs.named_files import Named, named_files
+from worker.cli.inputs.named_files import Argument, Named, named_files
 from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, parquet_rows
 from worker.cli.inputs.reading import Kind, Reading
 from worker.cli.screen import tell
@@ -36,12 +36,23 @@ _ESCAPED = "backslashreplace"
 class _Source(NamedTuple):
     """A file to read. Only what can't be opened twice, such as a pipe, is open from the start.
 
-    ``size``: the bytes of a regular file; None for anything else.
+    ``size``: the bytes of a regular or a remote file; None for anything else.
     """
 
     named: Named
     size: int | None
     stream: BinaryIO | None
+
+    @property
+    def is_regular(self) -> bool:
+        """Return whether it is a file on a disk."""
+        return self.size is not None and self.named.remote is None
+
+    def opened(self, kind: Kind) -> BinaryIO:
+        """Open it; Parquet must be read in any order."""
+        if self.named.remote is not None:
+            return self.named.remote.open(seekable=kind == "parquet")
+        return self.stream or _open(self.named.path)
 
     @property
     def base(self) -> bytes:
@@ -50,10 +61,10 @@ class _Source(NamedTuple):
 
 
 class Inputs(Closing):
-    """Files, directories, patterns, or standard input (``-``), one after the other.
+    """Files, directories, patterns, addresses, or standard input (``-``), one after the other.
 
     Attributes:
-        total: bytes of all files on disk (compressed); None if one isn't a regular file.
+        total: bytes of all files as they are stored (compressed); None if one has no known size.
         left_out: how many files of directories, and records of WARC files, are left out, by what
             they are.
         seen: what was read so far; see `Contents`.
@@ -61,7 +72,7 @@ class Inputs(Closing):
 
     def __init__(
         self,
-        files: Sequence[Path],
+        files: Sequence[Argument],
         documents: DocumentsSection,
         reading: Reading = Reading(),  # noqa: B008 -- frozen
     ) -> None:
@@ -75,7 +86,7 @@ class Inputs(Closing):
         """
         self._documents = documents
         self._reading = reading
-        if files.count(Path("-")) > 1:
+        if list(map(str, files)).count("-") > 1:
             raise CommandError("-: standard input can be read only once")
         found = named_files(files or [Path("-")], reading)
         if found.out_of_order is not None:
@@ -89,6 +100,17 @@ class Inputs(Closing):
         self._within: Callable[[], int] = lambda: 0
         sizes = [source.size for source in self._sources]
         self.total = sum(size or 0 for size in sizes) if None not in sizes else None
+
+    @property
+    def kinds(self) -> set[Kind]:
+        """Return what the files are, by their names."""
+        return {self._reading.kind(source.named.path) for source in self._sources}
+
+    def reopened(self) -> Iterator[tuple[str, BinaryIO]]:
+        """Yield the names of all files of Parquet, each with the file, which is open until then."""
+        for source in self._sources:
+            with closing(source.opened("parquet")) as file:
+                yield source.named.path, file
 
     def summary(self) -> str | None:
         """Return what was left out, if anything was."""
@@ -110,7 +132,7 @@ class Inputs(Closing):
             status = file.stat() if isinstance(file, Path) else os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 return False
-            return any(_is(source, status) for source in self._sources if source.size is not None)
+            return any(_is(source, status) for source in self._sources if source.is_regular)
         except OSError:
             return False
 
@@ -143,9 +165,10 @@ class Inputs(Closing):
         for source in self._sources:
             path = source.named.path
             shown = "stdin" if path == "-" else path
+            kind = self._reading.kind(path)
             try:
-                with closing(source.stream or _open(path)) as raw:
-                    yield from self._documents_in(source, raw, max_line)
+                with closing(source.opened(kind)) as raw:
+                    yield from self._documents_in(source, kind, raw, max_line)
             except InputFault as fault:
                 raise CommandError(f"{shown}: {fault}") from None
             except OSError as error:
@@ -153,12 +176,14 @@ class Inputs(Closing):
             self._done += source.size or 0
             self._within = lambda: 0
 
-    def _documents_in(self, source: _Source, raw: BinaryIO, max_line: int) -> Iterator[Line]:
-        name, kind = source.named.path, self._reading.kind(source.named.path)
+    def _documents_in(
+        self, source: _Source, kind: Kind, raw: BinaryIO, max_line: int
+    ) -> Iterator[Line]:
+        name = source.named.path
         with io.BufferedReader(cast("io.RawIOBase", raw), 1 << 20) as file:
             start = file.peek(_PEEK)
             magic = kind == "json" and start.startswith(PARQUET_MAGIC)
-            if source.size is not None and (kind == "parquet" or magic):
+            if source.size is not None and (kind == "parquet" or magic) and raw.seekable():
                 if self._reading.encoding is not None:
                     raise InputFault("is Parquet, which has one encoding: leave out --encoding")
                 yield from self._parquet(file, source, source.size)
@@ -201,6 +226,8 @@ def _say_order(first: str, second: str) -> None:
 
 
 def _source(named: Named) -> _Source:
+    if named.remote is not None:
+        return _Source(named, named.remote.size, None)
     if named.path == "-":
         stream = _stdin()
         return _Source(named, _size(stream), stream)

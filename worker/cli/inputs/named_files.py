@@ -1,4 +1,4 @@
-"""The files that arguments name: files, directories and patterns."""
+"""The files that arguments name: files, directories, patterns and addresses."""
 
 from __future__ import annotations
 
@@ -7,24 +7,32 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from worker.cli.errors import CommandError
 from worker.cli.inputs.reading import DATA, KINDS, TEXTS, Reading, suffix_of
+from worker.cli.inputs.remote import Remote, is_address, stored
 
-__all__ = ["Found", "Named", "named_files", "natural"]
+__all__ = ["Argument", "Found", "Named", "named_files", "natural"]
+
+Argument: TypeAlias = Path | str
+"""What names files: a path, also as a text, or an address such as ``s3://bucket/key``."""
 
 _NUMBER = re.compile(r"0*([0-9]+)")
 
 
 class Named(NamedTuple):
-    """A file, and where in its path the name begins by which its documents are called."""
+    """A file, and where in its path the name begins by which its documents are called.
+
+    remote: how to open it, if it isn't a local file.
+    """
 
     path: str
     at: int
+    remote: Remote | None = None
 
     @property
     def base(self) -> str:
@@ -50,7 +58,7 @@ def natural(path: str) -> tuple[str, str]:
     return spelt.replace(os.sep, "\0"), path
 
 
-def named_files(arguments: Sequence[Path], reading: Reading) -> Found:
+def named_files(arguments: Sequence[Argument], reading: Reading) -> Found:
     """Return the files to read: arguments in the order in which they are given.
 
     A directory stands for all files in and below it whose suffix is known, without hidden ones. A
@@ -62,7 +70,11 @@ def named_files(arguments: Sequence[Path], reading: Reading) -> Found:
     left_out: Counter[str] = Counter()
     files: list[Named] = []
     given: list[str] = []
-    for argument in arguments:
+    for each in arguments:
+        if is_address(str(each)):
+            files += _at(str(each), reading, left_out)
+            continue
+        argument = Path(each)
         if argument.is_dir():
             files += _below(argument, reading, left_out)
         elif _is_pattern(argument):
@@ -71,7 +83,7 @@ def named_files(arguments: Sequence[Path], reading: Reading) -> Found:
             given.append(str(argument))
             files.append(Named(str(argument), len(str(argument)) - len(argument.name)))
     if len(arguments) > 1 and len({each.base for each in files}) < len(files):
-        files = [Named(each.path, 0) for each in files]
+        files = [each._replace(at=0) for each in files]
     return Found(files, left_out, _out_of_order(given))
 
 
@@ -80,6 +92,38 @@ def _out_of_order(given: Sequence[str]) -> tuple[str, str] | None:
     if list(given) != sorted(given):
         return None
     return next((pair for pair in pairwise(given) if natural(pair[0]) > natural(pair[1])), None)
+
+
+def _at(address: str, reading: Reading, left_out: Counter[str]) -> list[Named]:
+    """Return the files at an address; below one, those that a directory would stand for."""
+    found, at, is_one = stored(address)
+    names = {each.name: each for each in found}
+    if "/." not in address:  # A star stands for no dot at the beginning.
+        names = {name: one for name, one in names.items() if "/." not in name[at - 1 :]}
+        left_out["hidden"] += len(found) - len(names)
+    if not is_one and not glob.has_magic(address):
+        names = {name: names[name] for name in _known(names, at, reading.suffixes, left_out)}
+        if not names:
+            raise CommandError(_nothing_known(address, reading))
+        _refuse_unclear(address, list(names))
+    return [Named(name, at, names[name]) for name in sorted(names, key=natural)]
+
+
+def _known(
+    names: Iterable[str], at: int, known: Collection[str], left_out: Counter[str]
+) -> Iterator[str]:
+    for name in names:
+        if any(part.startswith((".", "_")) for part in name[at:].split("/")):
+            left_out["hidden"] += 1
+        elif suffix_of(name) not in known:
+            left_out[PurePath(name).suffix or "without a suffix"] += 1
+        else:
+            yield name
+
+
+def _nothing_known(place: object, reading: Reading) -> str:
+    listed = ", ".join(sorted(reading.suffixes))
+    return f"{place}: no file in it has a known suffix ({listed}); name others by a pattern"
 
 
 def _is_pattern(argument: Path) -> bool:
@@ -110,10 +154,7 @@ def _below(directory: Path, reading: Reading, left_out: Counter[str]) -> list[Na
     known = reading.suffixes
     found = sorted(_walked(root, known, left_out), key=natural)
     if not found:
-        listed = ", ".join(sorted(known))
-        raise CommandError(
-            f"{directory}: no file in it has a known suffix ({listed}); name others by a pattern"
-        )
+        raise CommandError(_nothing_known(directory, reading))
     _refuse_unclear(directory, found)
     return [Named(path, at) for path in found]
 
@@ -148,7 +189,7 @@ def _no_file(path: str) -> str | None:
     return None if stat.S_ISREG(mode) else "pipes and devices"
 
 
-def _refuse_unclear(directory: Path, found: Sequence[str]) -> None:
+def _refuse_unclear(directory: object, found: Sequence[str]) -> None:
     """Refuse a directory with texts beside data: nobody can say what a README or a table is."""
     suffixes = Counter(map(suffix_of, found))
     data, texts = (

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs import Argument, Inputs, Reading
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 
@@ -17,11 +16,11 @@ LINES = Reading("lines")
 TEXTS = Reading("text")
 
 
-def lines_of(*files: Path, most: int = 1_000_000, **documents: object) -> list[Line]:
+def lines_of(*files: Argument, most: int = 1_000_000, **documents: object) -> list[Line]:
     return _read(files, most, documents)
 
 
-def _read(files: Sequence[Path], most: int, documents: dict[str, object]) -> list[Line]:
+def _read(files: Sequence[Argument], most: int, documents: dict[str, object]) -> list[Line]:
     reading = documents.pop("reading", _BY_NAME)
     assert isinstance(reading, Reading)
     section = DocumentsSection.model_validate(documents)
@@ -29,7 +28,7 @@ def _read(files: Sequence[Path], most: int, documents: dict[str, object]) -> lis
         return [line for chunk in inputs.chunks(most) for line in chunk]
 
 
-def documents_of(*files: Path, **documents: object) -> list[tuple[str, str]]:
+def documents_of(*files: Argument, **documents: object) -> list[tuple[str, str]]:
     """Return the key and the payload of each document, or its fault."""
     return [
         (line.key.decode(), line.fault or line.value.decode())

@@ -1,0 +1,108 @@
+"""Spans of OpenTelemetry: one for each burst of a stage that has records of a trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from worker.bus import Record
+from worker.files.closing import Closing
+from worker.settings import ConfigurationError
+
+__all__ = ["MOST_LINKS", "Trace", "Tracing"]
+
+Trace: TypeAlias = Callable[[str, Sequence[Record], Callable[[], bool]], bool]
+"""Runs the work of a stage on some records in a span, and returns what that returns."""
+
+MOST_LINKS = 128
+"""The most links of a span: what SDKs keep by default."""
+
+_HEADER = "traceparent"
+_TRACEPARENT = re.compile(
+    rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?"
+)
+"""https://www.w3.org/TR/trace-context/; what follows the flags is of later versions."""
+_SAMPLED = 0x01
+
+
+class Tracing(Closing):
+    """Sends spans to the collector that ``OTEL_EXPORTER_OTLP_ENDPOINT`` names, in a thread.
+
+    A collector that is away never holds up a stage: the spans are lost.
+    """
+
+    def __init__(self, app: str, instance: str, exporter: Any = None) -> None:  # noqa: ANN401 -- of the SDK, which is an extra
+        """Import the SDK, and start the thread. ``exporter`` replaces that for OTLP over HTTP.
+
+        Raises:
+            ConfigurationError: the SDK is missing.
+        """
+        try:
+            from opentelemetry import context, trace  # noqa: PLC0415 -- an extra
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
+                OTLPSpanExporter,
+            )
+            from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+            from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+        except ImportError:
+            raise ConfigurationError(
+                "worker.tracing: got true, which needs more: pip install 'neardup[tracing]'"
+            ) from None
+        self._trace = trace
+        self._root = context.Context()
+        named = {"service.name": app, "service.instance.id": instance}
+        self._provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("neardup")
+
+    def burst(self, stage: str, records: Sequence[Record], work: Callable[[], bool]) -> bool:
+        """Run a stage's work on some records, in a span with links to their traces, if any.
+
+        The span says whether the work was committed; an error in it is recorded.
+        """
+        links = self._links(records)
+        if not links:
+            return work()
+        with self._tracer.start_as_current_span(
+            stage,
+            context=self._root,
+            kind=self._trace.SpanKind.CONSUMER,
+            links=links,
+            attributes={
+                "messaging.system": "kafka",
+                "messaging.destination.name": records[0].topic,
+                "messaging.batch.message_count": len(records),
+            },
+        ) as span:
+            committed = work()
+            span.set_attribute("neardup.committed", committed)
+        return committed
+
+    def close(self) -> None:
+        """Send what is left, and end the thread."""
+        self._provider.shutdown()
+
+    def _links(self, records: Sequence[Record]) -> list[Any]:
+        made = self._trace
+        links = []
+        for trace_id, span_id, flags in _parents(records):
+            if flags & _SAMPLED:
+                where = made.SpanContext(trace_id, span_id, True, made.TraceFlags(flags))  # noqa: FBT003 -- is_remote
+                links.append(made.Link(where))
+                if len(links) == MOST_LINKS:
+                    break
+        return links
+
+
+def _parents(records: Sequence[Record]) -> Iterator[tuple[int, int, int]]:
+    """Yield the trace, the span and the flags of each record that has them."""
+    for record in records:
+        for name, value in record.headers:
+            if name == _HEADER and value is not None:
+                found = _TRACEPARENT.fullmatch(value)
+                if found is not None:
+                    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+                    yield trace_id, span_id, flags
+                break
