@@ -212,7 +212,7 @@ class Loop:
         self._look_at_seat()
         if self._options.trace is None:
             return self._work(polled)
-        return self._options.trace(self.stage.name, polled.records, lambda: self._work(polled))
+        return self._options.trace(self.stage.name, polled.batches, lambda: self._work(polled))
 
     def _work(self, polled: Polled) -> bool:
         """Process and commit what was polled; return whether anything was committed."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
-from worker.bus import Record
+from worker.bus import RecordBatch
 from worker.files.closing import Closing
 from worker.settings import ConfigurationError
 
 __all__ = ["MOST_LINKS", "Trace", "Tracing"]
 
-Trace: TypeAlias = Callable[[str, Sequence[Record], Callable[[], bool]], bool]
+Trace: TypeAlias = Callable[[str, Sequence[RecordBatch], Callable[[], bool]], bool]
 """Runs the work of a stage on some records in a span, and returns what that returns."""
 
 MOST_LINKS = 128
@@ -57,12 +58,12 @@ class Tracing(Closing):
         self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("neardup")
 
-    def burst(self, stage: str, records: Sequence[Record], work: Callable[[], bool]) -> bool:
+    def burst(self, stage: str, batches: Sequence[RecordBatch], work: Callable[[], bool]) -> bool:
         """Run a stage's work on some records, in a span with links to their traces, if any.
 
         The span says whether the work was committed; an error in it is recorded.
         """
-        links = self._links(records)
+        links = self._links(batches)
         if not links:
             return work()
         with self._tracer.start_as_current_span(
@@ -72,8 +73,8 @@ class Tracing(Closing):
             links=links,
             attributes={
                 "messaging.system": "kafka",
-                "messaging.destination.name": records[0].topic,
-                "messaging.batch.message_count": len(records),
+                "messaging.destination.name": batches[0].place.topic,
+                "messaging.batch.message_count": sum(map(len, batches)),
             },
         ) as span:
             committed = work()
@@ -84,10 +85,10 @@ class Tracing(Closing):
         """Send what is left, and end the thread."""
         self._provider.shutdown()
 
-    def _links(self, records: Sequence[Record]) -> list[Any]:
+    def _links(self, batches: Sequence[RecordBatch]) -> list[Any]:
         made = self._trace
         links = []
-        for trace_id, span_id, flags in _parents(records):
+        for trace_id, span_id, flags in _parents(batches):
             if flags & _SAMPLED:
                 where = made.SpanContext(trace_id, span_id, True, made.TraceFlags(flags))  # noqa: FBT003 -- is_remote
                 links.append(made.Link(where))
@@ -96,10 +97,10 @@ class Tracing(Closing):
         return links
 
 
-def _parents(records: Sequence[Record]) -> Iterator[tuple[int, int, int]]:
+def _parents(batches: Sequence[RecordBatch]) -> Iterator[tuple[int, int, int]]:
     """Yield the trace, the span and the flags of each record that has them."""
-    for record in records:
-        for name, value in record.headers:
+    for headers in chain.from_iterable(batch.headers or () for batch in batches):
+        for name, value in headers:
             if name == _HEADER and value is not None:
                 found = _TRACEPARENT.fullmatch(value)
                 if found is not None:

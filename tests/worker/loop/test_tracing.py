@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.command_line import ROOT, environment
 from tests.support.copying import Copier
-from worker.bus import Header, Outgoing, Record, TopicPartition
+from worker.bus import Header, Outgoing, Record, RecordBatch, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.loop.options import LoopOptions
@@ -64,7 +64,7 @@ def spans() -> Iterator[Spans]:
 @needs_sdk
 def test_a_burst_is_a_span_with_links_to_the_documents(spans: Spans) -> None:
     records = [record(), record(parent(int(SPAN, 16))), record(("other", b"x"), parent(7))]
-    assert spans.tracing.burst("route", records, lambda: True)
+    assert spans.tracing.burst("route", RecordBatch.of(records), lambda: True)
     [span] = spans.finished()
     assert span.name == "route"
     assert span.parent is None
@@ -83,7 +83,9 @@ def test_a_burst_is_a_span_with_links_to_the_documents(spans: Spans) -> None:
 
 @needs_sdk
 def test_a_span_has_a_bounded_number_of_links(spans: Spans) -> None:
-    spans.tracing.burst("route", [record(parent(n)) for n in range(1, 1_000)], lambda: True)
+    spans.tracing.burst(
+        "route", RecordBatch.of([record(parent(n)) for n in range(1, 1_000)]), lambda: True
+    )
     [span] = spans.finished()
     assert len(span.links) == MOST_LINKS == 128
 
@@ -104,7 +106,7 @@ def test_a_span_has_a_bounded_number_of_links(spans: Spans) -> None:
     ],
 )
 def test_what_is_no_sampled_parent_makes_no_span(spans: Spans, header: Header) -> None:
-    assert spans.tracing.burst("route", [record(header)], lambda: True)
+    assert spans.tracing.burst("route", RecordBatch.of([record(header)]), lambda: True)
     assert spans.finished() == []
 
 
@@ -114,7 +116,7 @@ def test_an_error_is_recorded_and_raised(spans: Spans) -> None:
         raise ValueError("it broke")
 
     with pytest.raises(ValueError, match="it broke"):
-        spans.tracing.burst("route", [record(parent(int(SPAN, 16)))], fail)
+        spans.tracing.burst("route", RecordBatch.of([record(parent(int(SPAN, 16)))]), fail)
     [span] = spans.finished()
     assert not span.status.is_ok
     assert [event.name for event in span.events] == ["exception"]
@@ -169,7 +171,7 @@ def test_spans_are_sent_to_the_collector(monkeypatch: pytest.MonkeyPatch) -> Non
     with collector() as (url, came):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         with Tracing("shop", "worker-1") as tracing:
-            tracing.burst("route", [record(parent(int(SPAN, 16)))], lambda: True)
+            tracing.burst("route", RecordBatch.of([record(parent(int(SPAN, 16)))]), lambda: True)
     [(path, body)] = came
     assert path == "/v1/traces"
     assert bytes.fromhex(TRACE) in body
