@@ -102,7 +102,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             worker.state_dir,
             Leftovers(),
             settings.index.erasure_seconds,
-            {state_dir: {application.directories.path(n) for n in range(topology.layout.shards)}},
+            {state_dir: application.directories.paths(topology.layout.shards)},
         )
         threading.Thread(
             target=keep_looking,
