@@ -6,7 +6,8 @@ costs the size of the smaller groups.
 
 A member is kept for a window after the time as of which it counts, or after that of the latest
 document that it matched, as an entry of the index is. That end is rounded up to a 64th of a window,
-so a text that is posted all day renews its first copies a few times a day.
+so a text that is posted all day renews its first copies a few times a day. Before there is a now,
+matches renew nothing.
 
 All follows from the documents in their order and from where frames end, however frames are read.
 """
@@ -42,7 +43,6 @@ from worker.groups.rows import (
     key,
     moment,
     number,
-    time_of,
 )
 from worker.stages.order import Placed
 from worker.wire import POSITION_BITS
@@ -80,6 +80,12 @@ class Kept:
         return -(-(counted + self.member) // grain) * grain
 
 
+def _number(row: bytes, at: int) -> int:
+    """Return one of the numbers in a row of `TIMES`; -1: the last one."""
+    start = 8 * at if at >= 0 else len(row) + 8 * at
+    return int.from_bytes(row[start : start + 8], "little", signed=True)
+
+
 def digest(ident: bytes) -> bytes:
     """Return what members are found by from an id."""
     return blake2b(ident, digest_size=16).digest()
@@ -99,6 +105,7 @@ class Joining:
         self._groups: dict[int, Group | None] = {}
         self._before: dict[int, Group | None] = {}
         self._now: int | None = clock.now
+        self._first: int | None = None
         self.forgot = False
 
     def apply(self, placed: Placed, matches: Mapping[int, Sequence[Matched]]) -> None:
@@ -106,7 +113,10 @@ class Joining:
         times: list[int] = placed.times.tolist()
         before = self._clock.now
         nows = self._clock.come(times)
-        self._note_times(placed)
+        self._first = (
+            next((now for now in nows if now is not None), None) if before is None else None
+        )
+        self._note_times(placed, nows, self._first)
         frame = placed.frame
         rows = np.searchsorted(frame.offsets, frame.tombstones.offsets).tolist()
         forgotten = list(zip(rows, frame.tombstones.ids.unpack(), strict=True))
@@ -123,18 +133,27 @@ class Joining:
         if self._now is not None:
             self._let_go(UNKNOWN if before is None else before, self._now)
 
-    def _note_times(self, placed: Placed) -> None:
-        """Keep the times of a frame's documents, and drop those that nobody asks for any more."""
-        now = self._clock.now
-        value = moment(UNKNOWN if now is None else now) + placed.times.astype("<i8").tobytes()
+    def _note_times(self, placed: Placed, nows: Sequence[int | None], first: int | None) -> None:
+        """Keep the times of a frame's documents, and drop those that nobody asks for any more.
+
+        ``first`` is the first now there is, if the frame has it.
+        """
+        came = [UNKNOWN if now is None else now for now in nows]
+        value = np.array([placed.times, came], "<i8").tobytes()
         self._changes.put(TIMES, key(placed.number), value)
+        if first is not None:
+            for at, row in list(self._changes.of(TIMES)):
+                both = np.frombuffer(row, "<i8").reshape(2, -1).copy()
+                both[1][both[1] == UNKNOWN] = first
+                self._changes.put(TIMES, at, both.tobytes())
+        now = self._clock.now
         if now is None or self._kept.times is None:
             return
         # A document counts as of at most one window after now, and lives for another one.
         past = now - 2 * self._kept.times
         old = []
         for at, row in self._changes.of(TIMES):
-            if time_of(row[:8]) >= past:
+            if _number(row, -1) >= past:
                 break
             old.append(at)
         for at in old:
@@ -163,12 +182,9 @@ class Joining:
         if row is None:  # It came before all that is known, or had left.
             now = UNKNOWN if self._now is None else self._now
             return Member(NO_TIME, now, 0, 0, fresh=False, id=one.id)
-        at = (one.sequence & _POSITION) + 1
-        time = int.from_bytes(row[8 * at : 8 * at + 8], "little", signed=True)
-        now = time_of(row[:8])
-        counted = UNKNOWN
-        if self._now is not None:
-            counted = self._clock.counts_as_of(time, self._now if now == UNKNOWN else now)
+        at = one.sequence & _POSITION
+        time, now = _number(row, at), _number(row, len(row) // 16 + at)
+        counted = UNKNOWN if self._now is None else self._clock.counts_as_of(time, now)
         return Member(time, counted, 0, 0, fresh=True, id=one.id)
 
     def _joined(self, groups: Iterable[int], new: int) -> int:
@@ -283,13 +299,14 @@ class Joining:
         ``before`` is what was now when this was last done.
         """
         due = [rest for rest, _ in self._changes.of(QUEUE, moment(before), moment(now))]
+        first = self._first
         for rest in due:
             self._changes.put(QUEUE, rest, None)
             sequence = number(rest[8:])
             at, group, member = self._member(sequence)
             was = member.fresh
             if member.due == UNKNOWN:
-                counted = self._clock.counts_as_of(member.time, now)
+                counted = self._clock.counts_as_of(member.time, now if first is None else first)
                 member = self._dated(member._replace(counted=counted), counted)
                 if group.last == sequence:
                     group = group._replace(counted=counted)

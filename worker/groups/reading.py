@@ -27,6 +27,7 @@ from worker.groups.rows import (
     number,
     span,
 )
+from worker.index.errors import StoreDamaged
 
 __all__ = ["SORTS", "Found", "GroupsReader", "Sort"]
 
@@ -46,17 +47,20 @@ class Found(NamedTuple):
 
 
 class _Snapshot:
-    """A snapshot whose absent rows are None."""
+    """A snapshot. Its own look-up raises for an absent row, as for one that can't be read."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self._found = snapshot.iter()
 
     def get(self, key: bytes, /) -> bytes | None:
-        try:
-            found: bytes = self._snapshot[key]
-        except KeyError:
+        found = self._found
+        found.seek(key)
+        if not found.valid():
+            found.status()
             return None
-        return found
+        value: bytes | None = found.value() if found.key() == key else None
+        return value
 
     def iter(self) -> RdictIter:
         return self._snapshot.iter()
@@ -110,14 +114,14 @@ class GroupsReader:
     def _group(self, at: int) -> Group:
         row = self._rows.get(GROUPS + key(at))
         if row is None:
-            raise ValueError(f"there is no group {at}")
+            raise StoreDamaged(f"there is no group {at}")
         return Group.unpacked(row)
 
     def _found(self, at: int, group: Group) -> Found:
         first = next(self._members(at, b""))
         row = self._rows.get(BY_GROUP + key(at) + key(group.last))
         if row is None:
-            raise ValueError(f"group {at} has no member {group.last}")
+            raise StoreDamaged(f"group {at} has no member {group.last}")
         return Found(at, group, first, (group.last, Member.unpacked(row)))
 
     def _members(self, at: int, after: bytes) -> Iterator[tuple[int, Member]]:

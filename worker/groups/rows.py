@@ -39,7 +39,6 @@ __all__ = [
     "moment",
     "number",
     "span",
-    "time_of",
 ]
 
 PROGRESS = b"!"
@@ -59,7 +58,7 @@ QUEUE = b"q"
 BY_GROUP = b"r"
 """Group; sequence -> `Member`."""
 TIMES = b"t"
-"""Number of a frame -> what was now after it, and its documents' times."""
+"""Number of a frame -> its documents' times, and what was now when each came: int64[2, n]."""
 BY_SIZE, BY_GROWTH, BY_LAST = b"x", b"y", b"z"
 """A number, descending, and the group -> nothing."""
 
@@ -88,11 +87,6 @@ def number(part: bytes) -> int:
 def moment(time: int) -> bytes:
     """Return a time in ms as a part of a key, in whose order times are."""
     return key(time - UNKNOWN)
-
-
-def time_of(part: bytes) -> int:
-    """Return the time that `moment` packed."""
-    return number(part) + UNKNOWN
 
 
 def descending(value: int) -> bytes:
@@ -146,8 +140,8 @@ class Member(NamedTuple):
     @classmethod
     def unpacked(cls, row: bytes) -> Self:
         """Return the member of a row."""
-        *numbers, fresh = _member.unpack_from(row)
-        return cls(*numbers, bool(fresh), row[_member.size :])
+        time, counted, until, due, fresh = _member.unpack_from(row)
+        return cls(time, counted, until, due, bool(fresh), row[_member.size :])
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):

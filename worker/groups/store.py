@@ -30,6 +30,7 @@ from worker.groups.clock import IndexClock
 from worker.groups.joining import Joining, Kept, Matched
 from worker.groups.reading import GroupsReader
 from worker.groups.rows import HEADER, PENDING, PROGRESS, Changes, Progress, key, number
+from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader
 from worker.index.rocksdb import check_mode, wait_for_room
 from worker.probe import UNWATCHED, Probe, probing
@@ -47,6 +48,7 @@ _OPEN_FILES = 128
 _MERGED_FLUSHES = 4
 _ERASURE_SHARE = 0.5
 """Of the time within which what was forgotten must be gone, how much passes before it is."""
+_LOST = "Corruption", "No such file"
 _END: Final = b"\xff"
 
 _Found = list[tuple[int, list[tuple[float, int, bytes]]]]
@@ -130,7 +132,8 @@ class GroupStore(Closing):
 
     def _unusable(self, error: Exception) -> GroupsUnusable:
         """Return our error for rocksdict's, which are bare exceptions with RocksDB's text."""
-        lost = isinstance(error, ValueError) or "Corruption" in str(error)
+        found = isinstance(error, ValueError | StoreDamaged)
+        lost = found or any(what in str(error) for what in _LOST)
         return GroupsUnusable(f"{self.path}: {error}", lost=lost)
 
     def note(self, shard: int, frames: Sequence[Placed], matches: Matches) -> None:
@@ -254,6 +257,8 @@ class GroupStore(Closing):
         try:
             return ask(GroupsReader(self._db.snapshot()))
         except Exception as error:
+            if type(error) is not Exception and not isinstance(error, StoreDamaged):
+                raise  # ``ask`` has its own. rocksdict's are bare.
             raise self._unusable(error) from error
 
     @property

@@ -159,7 +159,7 @@ class Following(Closing):
         self._recovery = application.recovery(application.repository())
         self._from_log = application.recovery(None)
         self._open_groups = application.groups
-        self._keeps_groups = application.settings.serve.groups
+        self.keeps_groups = application.settings.serve.groups
         self._groups: GroupStore | None = None
         self._groups_lock = lock()
         self._groups_not_before = 0.0
@@ -241,7 +241,7 @@ class Following(Closing):
 
     def _has_groups(self) -> bool:
         """Open the groups, if they are kept; return whether shards may be opened."""
-        if not self._keeps_groups or self._groups is not None:
+        if not self.keeps_groups or self._groups is not None:
             return True
         if self._clock() < self._groups_not_before:
             return False
@@ -307,7 +307,7 @@ class Following(Closing):
 
     def _opener(self) -> Recovery:
         """Return what opens shards. Snapshots are of no use if the log has all for the groups."""
-        if self._keeps_groups and self._log is not None and self._log.beginning is not None:
+        if self.keeps_groups and self._log is not None and self._log.beginning is not None:
             return self._from_log
         return self._recovery
 
