@@ -64,6 +64,14 @@ def dedupe(
             help="Write the lines of unique documents, unchanged, instead of verdicts.",
         ),
     ] = False,
+    groups: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool,
+        typer.Option(
+            "--groups",
+            help="Also name the group of each document: all that matches connect. The output is"
+            " written when all documents are judged.",
+        ),
+    ] = False,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -125,7 +133,10 @@ def dedupe(
     matches an earlier one. One without an id is FILE:LINE. The output is a JSON object per line.
     """
     from worker.cli.dedupe import Job, run_job
+    from worker.cli.errors import CommandError
 
+    if groups and unique_only:
+        raise CommandError("--groups and --unique-only: choose one")
     settings, reading = for_files(
         config,
         format_,
@@ -146,6 +157,7 @@ def dedupe(
             reading=reading,
             out=out,
             unique_only=unique_only,
+            groups=groups,
             state=state,
             strict=strict,
         ),

@@ -45,7 +45,8 @@ class _Row(NamedTuple):
     """A verdict, in the order of the columns.
 
     row: the document's number in the run, from 1. source: its place, FILE:LINE, or the file that
-    it is. duplicate_first: the id of the earliest match. match, similarity: the best one.
+    it is. duplicate_first: the id of the earliest match. match, similarity: the best one. group:
+    the id of the group's earliest document, with ``--groups``.
     """
 
     row: int
@@ -57,6 +58,7 @@ class _Row(NamedTuple):
     similarity: float | None
     duplicate_of: bytes | None
     reason: str | None
+    group: str | None = None
 
 
 class _Rows:
@@ -78,7 +80,7 @@ class _Rows:
                 row = _Row(*head, first, best.id, best.similarity, verdict.matches, None)
             else:
                 row = _Row(*head, None, None, None, None, verdict.reason or None)
-            found.append(row)
+            found.append(row._replace(group=verdict.group))
         return found
 
 
