@@ -50,7 +50,7 @@ class RunGroups(Closing):
             OSError: the file can't be created.
         """
         self._format = format_
-        self._components: Components[tuple[int, str]] = Components()
+        self._components = Components()
         self._file = file.open("xb+")
         file.unlink()  # It goes with the process.
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from itertools import accumulate, takewhile
 from typing import IO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
 from worker.visible import json_text, visible
 
-__all__ = ["line", "print_json", "screen", "shown", "tell"]
+__all__ = ["fitted", "line", "print_json", "screen", "shown", "tell"]
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PLAIN_WIDTH = 10_000  # Lines in a pipe are not wrapped.
 
 
@@ -38,6 +42,28 @@ def screen(
 def shown(text: object, style: str | Style = "") -> Text:
     """Return text from outside for a console: visible, in one line, without markup."""
     return Text(visible(str(text)), style=style)
+
+
+def fitted(text: object, cells: int, style: str | Style = "") -> Text:
+    """Return text from outside like `shown`, in at most so many cells of a terminal.
+
+    Of a longer text, the middle is left out: ids differ at either end. Of a web address, the
+    beginning is: those of a site have it in common.
+
+    >>> fitted("crawl-2024-000000000123", 15).plain, fitted("https://a.example/b/c.html", 10).plain
+    ('crawl-2…0000123', '…/b/c.html')
+    """
+    seen = visible(str(text))
+    if cell_len(seen) > cells:
+        head = 0 if _ADDRESS.match(seen) else (cells - 1) // 2
+        tail = _beginning(seen[::-1], cells - 1 - head)[::-1]
+        seen = f"{_beginning(seen, head)}…{tail}"
+    return Text(seen, style=style)
+
+
+def _beginning(text: str, cells: int) -> str:
+    widths = accumulate(cell_len(character) for character in text[: 2 * cells])
+    return text[: len(list(takewhile(lambda width: width <= cells, widths)))]
 
 
 def line(*parts: object | tuple[object, str]) -> Text:

@@ -37,7 +37,7 @@ from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.answers import listed
 from worker.stages.order import Placed
 
-__all__ = ["GroupStore", "GroupsUnusable", "Terms"]
+__all__ = ["Found", "GroupStore", "GroupsUnusable", "Terms", "by_rows"]
 
 T = TypeVar("T")
 
@@ -51,9 +51,9 @@ _ERASURE_SHARE = 0.5
 _LOST = "Corruption", "No such file"
 _END: Final = b"\xff"
 
-_Found = list[tuple[int, list[tuple[float, int, bytes]]]]
-"""The matches that a shard has for some rows: similarity, negative, sequence number and id."""
-_found = msgspec.msgpack.Decoder(_Found)
+Found = list[tuple[int, list[tuple[float, int, bytes]]]]
+"""The matches that a shard has for some rows of a frame: similarity, negative, sequence, id."""
+_found = msgspec.msgpack.Decoder(Found)
 _packed = msgspec.msgpack.encode
 
 
@@ -136,8 +136,8 @@ class GroupStore(Closing):
         lost = found or any(what in str(error) for what in _LOST)
         return GroupsUnusable(f"{self.path}: {error}", lost=lost)
 
-    def note(self, shard: int, frames: Sequence[Placed], matches: Matches) -> None:
-        """Note the matches of some frames in a shard, which is about to go past them.
+    def note(self, shard: int, frames: Sequence[Placed], matches: Sequence[Found]) -> None:
+        """Note what a shard has found for each of some frames, which it is about to go past.
 
         The documents of frames that have been noted in all shards join their groups.
         """
@@ -145,7 +145,7 @@ class GroupStore(Closing):
         reached = [*progress.reached]
         own = {
             placed.offset: found
-            for placed, found in zip(frames, _of_frames(frames, matches), strict=True)
+            for placed, found in zip(frames, matches, strict=True)
             if placed.offset >= reached[shard]
         }
         if not own:
@@ -182,7 +182,7 @@ class GroupStore(Closing):
         self._write(batch, after)
         self._index_clock = clock
 
-    def _waiting(self, changes: Changes, offset: int, shard: int) -> list[_Found]:
+    def _waiting(self, changes: Changes, offset: int, shard: int) -> list[Found]:
         """Take what the other shards have noted of a frame."""
         part = PENDING + key(offset)
         rows = [row for row in changes.of(part) if number(row[0]) != shard]
@@ -190,7 +190,7 @@ class GroupStore(Closing):
             changes.put(part, rest, None)
         return [_found.decode(row) for _, row in rows]
 
-    def _merged(self, of_shards: Iterable[_Found]) -> Mapping[int, list[Matched]]:
+    def _merged(self, of_shards: Iterable[Found]) -> Mapping[int, list[Matched]]:
         """Return the matches of each row as *route* publishes them."""
         every: dict[int, set[tuple[float, int, bytes]]] = {}
         for found in of_shards:
@@ -273,7 +273,7 @@ class GroupStore(Closing):
         self._probe.closed(self)
 
 
-def _of_frames(frames: Sequence[Placed], matches: Matches) -> list[_Found]:
+def by_rows(frames: Sequence[Placed], matches: Matches) -> list[Found]:
     """Return the matches of each frame's rows."""
     every = listed(matches)
     starts = matches.starts

@@ -26,7 +26,7 @@ from worker.bus import (
 )
 from worker.files.closing import Closing
 from worker.groups.reading import GroupsReader
-from worker.groups.store import GroupStore, GroupsUnusable
+from worker.groups.store import GroupStore, GroupsUnusable, by_rows
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
 from worker.index.log_range import LogRange
 from worker.index.opening import Opening
@@ -389,7 +389,8 @@ class Following(Closing):
         frames.clear()
         judgement = self._judge.judge(shard.number, store, documents)
         if self._groups is not None:
-            self._groups.note(shard.number, documents.frames, judgement.decision.matches)
+            found = by_rows(documents.frames, judgement.decision.matches)
+            self._groups.note(shard.number, documents.frames, found)
         judgement.apply(store, shard.lock)
 
     def _pass(self, shard: _Shard, store: BandStore, offset: int, generation: int) -> None:
