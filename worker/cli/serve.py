@@ -103,7 +103,11 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             worker.state_dir,
             Leftovers(),
             settings.index.erasure_seconds,
-            {state_dir: application.directories.paths(topology.layout.shards)},
+            {
+                state_dir: application.directories.paths(
+                    topology.layout.shards, groups=settings.serve.groups
+                )
+            },
         )
         threading.Thread(
             target=keep_looking,

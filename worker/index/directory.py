@@ -91,9 +91,9 @@ class ShardDirectories:
         """Return the directory of the groups that all shards make."""
         return self._state_dir / GROUPS_NAME
 
-    def paths(self, shards: int) -> set[Path]:
-        """Return the directories of so many shards, and of their groups."""
-        return {self.groups_path, *map(self.path, range(shards))}
+    def paths(self, shards: int, *, groups: bool) -> set[Path]:
+        """Return the directories of so many shards, and that of their groups if they are kept."""
+        return {*map(self.path, range(shards)), *([self.groups_path] if groups else ())}
 
     def header(self, shard: int) -> StoreHeader:
         """Return the header that a shard's store must have under the settings."""
