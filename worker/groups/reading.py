@@ -102,12 +102,13 @@ class GroupsReader:
                 continue
             at = number(rest[8:])
             group = self._group(at)
-            looked += 1
-            if group.size >= least and (oldest is None or not UNKNOWN < group.counted < oldest):
+            small = group.size < least
+            if small and sort == "size":  # All that follow are, too.
+                break
+            if not small and (oldest is None or not UNKNOWN < group.counted < oldest):
                 found.append(self._found(at, group))
-            elif (sort == "size" and group.size < least) or looked == _LOOKED_AT:
-                return found, None if group.size < least and sort == "size" else rest
-            if len(found) == limit:
+            looked += 1
+            if len(found) == limit or looked == _LOOKED_AT:
                 return found, rest
         return found, None
 

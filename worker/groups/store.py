@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
-from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Rdict, WriteBatch
+from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, WriteBatch
 
 from lsh._core import Matches
 from lsh.index import BucketRules
@@ -32,7 +32,7 @@ from worker.groups.reading import GroupsReader
 from worker.groups.rows import HEADER, PENDING, PROGRESS, Changes, Progress, key, number
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader
-from worker.index.rocksdb import check_mode, wait_for_room
+from worker.index.rocksdb import check_mode, opened, wait_for_room
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.answers import listed
 from worker.stages.order import Placed
@@ -104,7 +104,8 @@ class GroupStore(Closing):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             check_mode(path)
-            self._db = Rdict(str(path), _options())
+            options = _options()
+            self._db = opened(path, options, (), options)
         except Exception as error:
             raise self._unusable(error) from error
         try:
