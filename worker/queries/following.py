@@ -289,7 +289,7 @@ class Following(Closing):
             return
         if shard.store is None:
             shard.opening = shard.opening or Opening(
-                shard.number, log, self._opener(), background=self._background
+                shard.number, log, self._opener(shard.number), background=self._background
             )
             if not shard.opening.done:
                 return
@@ -305,9 +305,16 @@ class Following(Closing):
         reader.start(shard.seat, shard.position)
         shard.reading = True
 
-    def _opener(self) -> Recovery:
-        """Return what opens shards. Snapshots are of no use if the log has all for the groups."""
-        if self.keeps_groups and self._log is not None and self._log.beginning is not None:
+    def _opener(self, shard: int) -> Recovery:
+        """Return what opens a shard: from the log, if the groups can go on with that.
+
+        A snapshot is ahead of what was noted of the shard.
+        """
+        groups, log = self._groups, self._log
+        if groups is None or log is None:
+            return self._recovery
+        goes_on = log.reaches(groups.progress.reached[shard])
+        if log.beginning is not None or (goes_on and self._directories.path(shard).exists()):
             return self._from_log
         return self._recovery
 
@@ -350,7 +357,7 @@ class Following(Closing):
             store.flush_if_due()
             store.purge_if_due()
         except StoreDamaged as error:
-            self._opener().damaged(shard.number, store.offset, str(error))
+            self._opener(shard.number).damaged(shard.number, store.offset, str(error))
             self._give_up(shard, str(error), aside=True)
         except FrameOutOfPlace as error:
             self._give_up(shard, str(error), aside=True)

@@ -234,6 +234,20 @@ def test_groups_begin_where_the_log_does_not_reach_back(tmp_path: Path) -> None:
         assert all((time is None) == (int(ident[1:]) < 40) for ident, time in times.items())
 
 
+def test_groups_go_on_if_the_log_begins_where_they_are(tmp_path: Path) -> None:
+    documents = list(stream(Random(19), 80))
+    with Followed(tmp_path, index={"flush_documents": 1}) as site:
+        site.frame(documents[:40])
+        site.catch_up()
+        site.following.close()
+        site.bus.trim(*site.topology.order, 1)
+        site.frame(documents[40:])
+        site.restart()
+        site.catch_up()
+        assert ids(site.views()) == components(site.published())
+        assert site.following.groups(lambda reader: reader.progress.begun) == 0
+
+
 def test_no_groups_are_kept_if_nobody_wants_them(tmp_path: Path) -> None:
     with Followed(tmp_path, serve={"groups": False}) as site:
         site.frame(list(stream(Random(1), 10)))
