@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsh.index import NO_TIME
+from lsh.index import NO_TIME, SameId
 from worker.groups.clock import IndexClock
 from worker.groups.rows import (
     BY_GROUP,
@@ -97,11 +97,18 @@ class Joining:
     ``forgot`` is whether a member was forgotten.
     """
 
-    def __init__(self, changes: Changes, clock: IndexClock, kept: Kept) -> None:
-        """Take the rows as they are before the first frame, and the index's clock there."""
+    def __init__(
+        self, changes: Changes, clock: IndexClock, kept: Kept, same_id: SameId = "duplicate"
+    ) -> None:
+        """Take the rows as they are before the first frame, and the index's clock there.
+
+        ``same_id`` is what a document is whose id came before: it takes the place of that one, or
+        is the same again, which has joined its group already.
+        """
         self._changes = changes
         self._clock = clock
         self._kept = kept
+        self._same_id = same_id
         self._groups: dict[int, Group | None] = {}
         self._before: dict[int, Group | None] = {}
         self._now: int | None = clock.now
@@ -120,18 +127,28 @@ class Joining:
         frame = placed.frame
         rows = np.searchsorted(frame.offsets, frame.tombstones.offsets).tolist()
         forgotten = list(zip(rows, frame.tombstones.ids.unpack(), strict=True))
-        ids = frame.ids.unpack() if matches else []
+        replaces = self._same_id == "replace"
+        ids = frame.ids.unpack() if matches or replaces else []
         first = placed.number << POSITION_BITS
-        for row in sorted(matches):
+        for row in range(placed.count) if replaces else sorted(matches):
             while forgotten and forgotten[0][0] <= row:
                 self._forget(forgotten.pop(0)[1])
             self._now = nows[row]
-            self._join(first + row, ids[row], times[row], matches[row])
+            if replaces:
+                self._forget(ids[row])
+            if row in matches and not self._is_again(ids[row]):
+                self._join(first + row, ids[row], times[row], matches[row])
         for _, ident in forgotten:
             self._forget(ident)
         self._now = self._clock.now
         if self._now is not None:
             self._let_go(UNKNOWN if before is None else before, self._now)
+
+    def _is_again(self, ident: bytes) -> bool:
+        """Return whether a document was sent again whose id is that of a member."""
+        if self._same_id != "ignore":
+            return False
+        return next(self._changes.of(IDS + digest(ident)), None) is not None
 
     def _note_times(self, placed: Placed, nows: Sequence[int | None], first: int | None) -> None:
         """Keep the times of a frame's documents, and drop those that nobody asks for any more.

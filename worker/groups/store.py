@@ -156,7 +156,7 @@ class GroupStore(Closing):
         batch = WriteBatch(raw_mode=True)
         changes = Changes(self._db)
         clock = IndexClock(self._terms.rules, self._index_clock.packed())
-        joining = Joining(changes, clock, self._terms.kept)
+        joining = Joining(changes, clock, self._terms.kept, self._terms.rules.same_id)
         try:
             for placed in frames:
                 found = own.get(placed.offset)

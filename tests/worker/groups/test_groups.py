@@ -197,6 +197,25 @@ def test_a_follower_is_killed_at_every_single_write(tmp_path: Path) -> None:
         assert run(tmp_path / f"killed-{at}", at)[0] == wanted
 
 
+@pytest.mark.parametrize(
+    ("same_id", "members"),
+    [
+        ("duplicate", ["a", "b", "b", "c"]),
+        ("replace", ["a", "c", "b"]),
+        ("ignore", ["a", "b", "c"]),
+    ],
+)
+def test_an_id_that_comes_again_is_a_member_once_unless_it_counts_anew(
+    tmp_path: Path, same_id: str, members: list[str]
+) -> None:
+    with Followed(tmp_path, index={"same_id": same_id}) as site:
+        for ident in ("a", "b", "c", "b") if same_id == "replace" else ("a", "b", "b", "c"):
+            site.frame([{"id": ident, "text": "one text for all of them, which is long enough"}])
+        site.catch_up()
+        (view,) = site.views()
+        assert [ident for _, ident, _ in view.members] == members
+
+
 def test_groups_that_are_lost_are_made_again_from_the_log(tmp_path: Path) -> None:
     chance = Random(13)
     with Followed(tmp_path, index={"flush_documents": 1}) as site:
