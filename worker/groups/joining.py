@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.index import NO_TIME, SameId
+from worker.groups.changes import Changes
 from worker.groups.clock import IndexClock
 from worker.groups.rows import (
     BY_GROUP,
@@ -36,7 +37,6 @@ from worker.groups.rows import (
     QUEUE,
     TIMES,
     UNKNOWN,
-    Changes,
     Group,
     Member,
     descending,

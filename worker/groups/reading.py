@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from rocksdict import RdictIter, Snapshot
 
+from worker.groups.changes import span
 from worker.groups.joining import digest
 from worker.groups.rows import (
     BY_GROUP,
@@ -25,7 +26,6 @@ from worker.groups.rows import (
     Progress,
     key,
     number,
-    span,
 )
 from worker.index.errors import StoreDamaged
 
