@@ -18,7 +18,8 @@ import numpy as np
 
 from lsh.index import BucketRules
 from worker.groups.joining import Kept
-from worker.groups.store import Found, GroupStore, Terms
+from worker.groups.matches import Found
+from worker.groups.store import GroupStore, Terms
 from worker.process.heap import limit, relax, resident_bytes
 from worker.stages.order import Placed
 from worker.wire import POSITION_BITS, FingerprintFrame, Ids

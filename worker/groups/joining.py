@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
 
 import numpy as np
 
 from lsh.index import NO_TIME, SameId
 from worker.groups.changes import Changes
 from worker.groups.clock import IndexClock
+from worker.groups.matches import Matched
 from worker.groups.rows import (
     BY_GROUP,
     BY_GROWTH,
@@ -35,7 +35,6 @@ from worker.groups.rows import (
     MEMBERS,
     NAMES,
     QUEUE,
-    TIMES,
     UNKNOWN,
     Group,
     Member,
@@ -44,21 +43,14 @@ from worker.groups.rows import (
     moment,
     number,
 )
+from worker.groups.times import DocumentTimes
 from worker.stages.order import Placed
 from worker.wire import POSITION_BITS
 
-__all__ = ["HOUR_MS", "Joining", "Kept", "Matched", "digest"]
+__all__ = ["HOUR_MS", "Joining", "Kept", "digest"]
 
 HOUR_MS = 3_600_000
 _GRAINS = 64
-_POSITION = (1 << POSITION_BITS) - 1
-
-
-class Matched(NamedTuple):
-    """A document that was matched."""
-
-    sequence: int
-    id: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +70,6 @@ class Kept:
             return FOREVER
         grain = max(1, self.member // _GRAINS)
         return -(-(counted + self.member) // grain) * grain
-
-
-def _number(row: bytes, at: int) -> int:
-    """Return one of the numbers in a row of `TIMES`; -1: the last one."""
-    start = 8 * at if at >= 0 else len(row) + 8 * at
-    return int.from_bytes(row[start : start + 8], "little", signed=True)
 
 
 def digest(ident: bytes) -> bytes:
@@ -108,6 +94,7 @@ class Joining:
         self._changes = changes
         self._clock = clock
         self._kept = kept
+        self._times = DocumentTimes(changes, kept.times)
         self._same_id = same_id
         self._groups: dict[int, Group | None] = {}
         self._before: dict[int, Group | None] = {}
@@ -123,7 +110,7 @@ class Joining:
         self._first = (
             next((now for now in nows if now is not None), None) if before is None else None
         )
-        self._note_times(placed, nows, self._first)
+        self._times.note(placed, nows, self._first)
         frame = placed.frame
         rows = np.searchsorted(frame.offsets, frame.tombstones.offsets).tolist()
         forgotten = list(zip(rows, frame.tombstones.ids.unpack(), strict=True))
@@ -150,32 +137,6 @@ class Joining:
             return False
         return next(self._changes.of(IDS + digest(ident)), None) is not None
 
-    def _note_times(self, placed: Placed, nows: Sequence[int | None], first: int | None) -> None:
-        """Keep the times of a frame's documents, and drop those that nobody asks for any more.
-
-        ``first`` is the first now there is, if the frame has it.
-        """
-        came = [UNKNOWN if now is None else now for now in nows]
-        value = np.array([placed.times, came], "<i8").tobytes()
-        self._changes.put(TIMES, key(placed.number), value)
-        if first is not None:
-            for at, row in list(self._changes.of(TIMES)):
-                both = np.frombuffer(row, "<i8").reshape(2, -1).copy()
-                both[1][both[1] == UNKNOWN] = first
-                self._changes.put(TIMES, at, both.tobytes())
-        now = self._clock.now
-        if now is None or self._kept.times is None:
-            return
-        # A document counts as of at most one window after now, and lives for another one.
-        past = now - 2 * self._kept.times
-        old = []
-        for at, row in self._changes.of(TIMES):
-            if _number(row, -1) >= past:
-                break
-            old.append(at)
-        for at in old:
-            self._changes.put(TIMES, at, None)
-
     def _join(self, sequence: int, ident: bytes, time: int, matches: Sequence[Matched]) -> None:
         """Have a document join the groups of those that it matches, and these join one another."""
         counted = UNKNOWN if self._now is None else self._clock.counts_as_of(time, self._now)
@@ -195,12 +156,11 @@ class Joining:
 
     def _came(self, one: Matched) -> Member:
         """Return a document that is no member yet, as it came."""
-        row = self._changes.get(TIMES, key(one.sequence >> POSITION_BITS))
-        if row is None:  # It came before all that is known, or had left.
+        came = self._times.of(one.sequence)
+        if came is None:
             now = UNKNOWN if self._now is None else self._now
             return Member(NO_TIME, now, 0, 0, fresh=False, id=one.id)
-        at = one.sequence & _POSITION
-        time, now = _number(row, at), _number(row, len(row) // 16 + at)
+        time, now = came
         counted = UNKNOWN if self._now is None else self._clock.counts_as_of(time, now)
         return Member(time, counted, 0, 0, fresh=True, id=one.id)
 

@@ -37,7 +37,7 @@ __all__ = [
 PROGRESS = b"!"
 HEADER = b"#"
 PENDING = b"a"
-"""Shard, offset of a frame -> the matches of its documents, until all shards have some."""
+"""Offset of a frame; shard -> what it has found, until all shards have noted the frame."""
 GROUPS = b"g"
 """Group -> `Group`."""
 IDS = b"i"

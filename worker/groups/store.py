@@ -13,32 +13,30 @@ groups that was lost is behind. Then all shards are read again, or the groups be
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, TypeVar
 
 import msgspec
-import numpy as np
 from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, WriteBatch
 
-from lsh._core import Matches
 from lsh.index import BucketRules
 from worker.files.closing import Closing
 from worker.groups.changes import Changes
 from worker.groups.clock import IndexClock
-from worker.groups.joining import Joining, Kept, Matched
+from worker.groups.joining import Joining, Kept
+from worker.groups.matches import Found, merged
 from worker.groups.reading import GroupsReader
 from worker.groups.rows import HEADER, PENDING, PROGRESS, Progress, key, number
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader
 from worker.index.rocksdb import check_mode, opened, wait_for_room
 from worker.probe import UNWATCHED, Probe, probing
-from worker.stages.answers import listed
 from worker.stages.order import Placed
 
-__all__ = ["Found", "GroupStore", "GroupsUnusable", "Terms", "by_rows"]
+__all__ = ["GroupStore", "GroupsUnusable", "Terms"]
 
 T = TypeVar("T")
 
@@ -52,8 +50,6 @@ _ERASURE_SHARE = 0.5
 _LOST = "Corruption", "No such file"
 _END: Final = b"\xff"
 
-Found = list[tuple[int, list[tuple[float, int, bytes]]]]
-"""The matches that a shard has for some rows of a frame: similarity, negative, sequence, id."""
 _found = msgspec.msgpack.Decoder(Found)
 _packed = msgspec.msgpack.encode
 
@@ -153,7 +149,7 @@ class GroupStore(Closing):
         if not own:
             return
         reached[shard] = frames[-1].offset + 1
-        complete = min(reached)
+        complete, most = min(reached), self._terms.rules.max_matches
         batch = WriteBatch(raw_mode=True)
         changes = Changes(self._db)
         clock = IndexClock(self._terms.rules, self._index_clock.packed())
@@ -165,7 +161,7 @@ class GroupStore(Closing):
                     continue
                 if placed.offset < complete:
                     others = self._waiting(changes, placed.offset, shard)
-                    joining.apply(placed, self._merged([found, *others]))
+                    joining.apply(placed, merged([found, *others], most))
                 elif found:
                     changes.put(PENDING + key(placed.offset), key(shard), _packed(found))
             more = joining.finish()
@@ -191,21 +187,6 @@ class GroupStore(Closing):
         for rest, _ in rows:
             changes.put(part, rest, None)
         return [_found.decode(row) for _, row in rows]
-
-    def _merged(self, of_shards: Iterable[Found]) -> Mapping[int, list[Matched]]:
-        """Return the matches of each row as *route* publishes them."""
-        every: dict[int, set[tuple[float, int, bytes]]] = {}
-        for found in of_shards:
-            for row, some in found:
-                every.setdefault(row, set()).update(some)
-        most = self._terms.rules.max_matches
-        best = {row: sorted(some)[:most] for row, some in every.items()}
-        # What was forgotten after a verdict that is given again has no id.
-        named = {
-            row: [Matched(at, ident) for _, at, ident in some if ident]
-            for row, some in best.items()
-        }
-        return {row: some for row, some in named.items() if some}
 
     def pass_over(self, shard: int, offset: int) -> None:
         """Note that a shard is about to go past something that has no documents."""
@@ -273,32 +254,6 @@ class GroupStore(Closing):
         """Close the store."""
         self._db.close()
         self._probe.closed(self)
-
-
-def by_rows(frames: Sequence[Placed], matches: Matches) -> list[Found]:
-    """Return the matches of each frame's rows."""
-    every = listed(matches)
-    starts = matches.starts
-    found, first = [], 0
-    for placed in frames:
-        here = starts[first : first + placed.count + 1]
-        rows = np.flatnonzero(np.diff(here)).tolist()
-        bounds = here.tolist()
-        found.append(
-            [
-                (
-                    row,
-                    [
-                        # Shards send similarities with 32 bits.
-                        (-float(np.float32(one.similarity)), one.sequence, one.id)
-                        for one in every[bounds[row] : bounds[row + 1]]
-                    ],
-                )
-                for row in rows
-            ]
-        )
-        first += placed.count
-    return found
 
 
 def _options() -> Options:

@@ -25,8 +25,9 @@ from worker.bus import (
     TopicRecreated,
 )
 from worker.files.closing import Closing
+from worker.groups.matches import by_rows
 from worker.groups.reading import GroupsReader
-from worker.groups.store import GroupStore, GroupsUnusable, by_rows
+from worker.groups.store import GroupStore, GroupsUnusable
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
 from worker.index.log_range import LogRange
 from worker.index.opening import Opening
