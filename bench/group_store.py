@@ -23,7 +23,7 @@ def run(*, quick: bool = False) -> list[Target]:
         program.wait()
         found = json.loads(program.said())
     show(
-        f"{groups:,} groups of 2 to 4 documents, {found['documents']:,} documents (synthetic)",
+        f"{groups:,} groups of 3 documents or so, {found['documents']:,} documents (synthetic)",
         [
             Figures("memory beyond that of the program, MiB", [found["bytes"] / 2**20]),
             Figures("disk, MiB", [found["disk"] / 2**20]),
