@@ -57,9 +57,9 @@ def merged(of_shards: Iterable[Found], most: int) -> Mapping[int, list[Matched]]
         for row, some in found:
             every.setdefault(row, set()).update(some)
     rows = {}
-    for row, some in every.items():
+    for row, different in every.items():
         # What was forgotten after a verdict that is given again has no id.
-        named = [Matched(at, ident) for _, at, ident in sorted(some)[:most] if ident]
+        named = [Matched(at, ident) for _, at, ident in sorted(different)[:most] if ident]
         if named:
             rows[row] = named
     return rows

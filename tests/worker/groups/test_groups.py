@@ -14,7 +14,10 @@ from tests.worker.groups.parts import Died, Followed, stream
 
 HOUR = 3_600_000
 WINDOW = 6 * HOUR
-TIMED = {"documents": {"time_field": "t"}, "index": {"window": "6h", "flush_documents": 1}}
+TIMED: dict[str, dict[str, Any]] = {
+    "documents": {"time_field": "t"},
+    "index": {"window": "6h", "flush_documents": 1},
+}
 
 
 def cut(documents: Sequence[Mapping[str, Any]], chance: Random) -> list[list[Mapping[str, Any]]]:
