@@ -18,6 +18,7 @@ BENCHMARKS = {
     "crowd": "queries answered a second by 1 to 200 clients at a time",
     "library": "speed and memory of lsh.Index, compared with datasketch",
     "groups": "how well the first match tells connected documents",
+    "group_store": "memory, time and disk of a million groups, as `neardup serve` keeps them",
     "decoys": "whether thousands of texts like an original make the index forget it",
     "payloads": "CPU from payload to frame, of whole and short texts",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",

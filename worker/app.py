@@ -28,6 +28,8 @@ from worker.generations.modes import (
     Sealing,
     Waiting,
 )
+from worker.groups.joining import Kept
+from worker.groups.store import GroupStore, Terms
 from worker.index.directory import ShardDirectories
 from worker.index.header import StoreHeader
 from worker.index.leftovers import Leftovers
@@ -458,6 +460,30 @@ class Application:
             self.topology.layout,
             future_allowance_ms=self.settings.index.future_allowance_ms,
             rules=self.rules(),
+        )
+
+    def groups(self) -> GroupStore | None:
+        """Open the groups of documents that match one another, if they are kept.
+
+        Raises:
+            GroupsUnusable: they can't be read, or must be made anew.
+        """
+        serve, window_ms = self.settings.serve, self.settings.index.window_ms
+        if not serve.groups:
+            return None
+        kept = Kept(serve.groups_window_ms(window_ms), window_ms)
+        rules = self.rules()
+        header = {
+            **self._store_header(0),
+            "max_matches": rules.max_matches,
+            "kept_ms": kept.member or 0,
+        }
+        return GroupStore(
+            self.directories.groups_path,
+            self.topology.layout.shards,
+            Terms(rules, kept, header, self.settings.index.erasure_seconds),
+            clock=self._clock,
+            probe=self.environment.probe("groups"),
         )
 
     def recovery(self, repository: Repository | None) -> Recovery:

@@ -20,10 +20,12 @@ from worker.cli.output import Output
 from worker.cli.output_formats import writer_for
 from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import finish, say
+from worker.cli.run_groups import RunGroups
+from worker.cli.verdict_tables import VerdictWriter
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_texts import TextWatch
 from worker.index.errors import HeaderMismatch
-from worker.offline import Counts, OfflineFilter, StateError, StateVersions
+from worker.offline import Counts, Line, OfflineFilter, StateError, StateVersions, Verdict
 from worker.process.heap import collecting, limit, relax
 from worker.settings import Settings
 from worker.visible import counted
@@ -40,6 +42,7 @@ class Job:
     out: Path | None = None
     unique_only: bool = False
     keep_columns: bool = False
+    groups: bool = False
     state: Path | None = None
     strict: bool = False
 
@@ -72,6 +75,8 @@ def run_job(job: Job, settings: Settings) -> None:
 
 
 def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
+    if job.keep_columns and job.groups:
+        raise CommandError("--groups: can't be used with --keep-columns")
     limit()
     began = monotonic()
     counts = Counts()
@@ -93,6 +98,9 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
             directory = work.path
         else:
             directory = stack.enter_context(_scratch(output))
+        groups = None
+        if job.groups:
+            groups = stack.enter_context(RunGroups(documents, directory / "verdicts"))
         texts = TextWatch(settings.parameters())
         hints = Hints(documents, watched_fields(settings), inputs, say, texts=texts)
         stack.enter_context(_saying_warnings())
@@ -106,13 +114,14 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
                     verdicts = judge.judge(chunk)
                     for line, verdict in zip(chunk, verdicts, strict=True):
                         counts.add(line, verdict)
-                    output.write(writer.encode(chunk, verdicts))
+                    _write(output, writer, groups, chunk, verdicts)
                     advance(inputs.position, counts.documents)
                     window_ends = before < limits.reject_window <= counts.documents
                     if window_ends and counts.too_many_rejected(limits.reject_share):
                         break
             reached, counts.older = judge.reached(), judge.older
         if not counts.too_many_rejected(limits.reject_share):
+            _write_kept(output, writer, groups)
             hold()
             output.write(writer.end())
             output.commit()
@@ -139,6 +148,26 @@ def _scratch(output: Output) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="neardup-", ignore_cleanup_errors=True) as name:
         yield Path(name)
+
+
+def _write(
+    output: Output,
+    writer: VerdictWriter,
+    groups: RunGroups | None,
+    chunk: Sequence[Line],
+    verdicts: Sequence[Verdict],
+) -> None:
+    """Write verdicts, or keep them until all groups are known."""
+    if groups is None:
+        output.write(writer.encode(chunk, verdicts))
+    else:
+        groups.add(chunk, verdicts)
+
+
+def _write_kept(output: Output, writer: VerdictWriter, groups: RunGroups | None) -> None:
+    """Write what was kept."""
+    for chunk, verdicts in groups.decided() if groups is not None else ():
+        output.write(writer.encode(chunk, verdicts))
 
 
 def _may_show(output: Output) -> bool:

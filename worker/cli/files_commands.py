@@ -25,7 +25,7 @@ from worker.cli.options import (
     settings_of,
 )
 
-__all__ = ["DEFAULT_SERVER", "dedupe", "demo", "explain", "query"]
+__all__ = ["DEFAULT_SERVER", "campaigns", "dedupe", "demo", "explain", "query"]
 
 DEFAULT_SERVER = f"http://localhost:{SERVE_PORT}"
 
@@ -70,6 +70,14 @@ def dedupe(
             "--keep-columns",
             help="Write the rows of tables, with the verdicts in columns beside: of CSV to a .csv"
             " or .tsv, of Parquet to a .parquet.",
+        ),
+    ] = False,
+    groups: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool,
+        typer.Option(
+            "--groups",
+            help="Also name the group of each document: all that matches connect. The output is"
+            " written when all documents are judged.",
         ),
     ] = False,
     state: Annotated[
@@ -133,7 +141,10 @@ def dedupe(
     matches an earlier one. One without an id is FILE:LINE. The output is a JSON object per line.
     """
     from worker.cli.dedupe import Job, run_job
+    from worker.cli.errors import CommandError
 
+    if groups and unique_only:
+        raise CommandError("--groups and --unique-only: choose one")
     settings, reading = for_files(
         config,
         format_,
@@ -155,6 +166,7 @@ def dedupe(
             out=out,
             unique_only=unique_only,
             keep_columns=keep_columns,
+            groups=groups,
             state=state,
             strict=strict,
         ),
@@ -336,3 +348,66 @@ def query(
         ask_state(asked, state, config, documents, as_json=as_json)
     else:
         ask_server(asked, server or DEFAULT_SERVER, config, documents, as_json=as_json)
+
+
+def campaigns(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Verdicts of `neardup dedupe`, or documents of the topic duplicate, instead of a"
+            " server.",
+        ),
+    ] = None,
+    *,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="size; growth, by how many documents came in the last hour; or newest.",
+        ),
+    ] = "size",
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="LENGTH", help="Only groups that have grown since: 24h, 30m, 7d."),
+    ] = None,
+    least: Annotated[
+        int, typer.Option("--min", metavar="N", min=1, help="Only groups of so many documents.")
+    ] = 2,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="List the documents of this group, instead; in FILE: an id in it."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Show at most so many groups or documents.")
+    ] = 50,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help=f"Ask this `neardup serve`. Default: {DEFAULT_SERVER}."),
+    ] = None,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> None:
+    """List the groups of documents that match one another: campaigns, reposts, templates.
+
+    A group is all that matches connect. `neardup serve` keeps them as documents come.
+    """
+    from worker.cli.campaigns import Wanted, of_files, of_server
+    from worker.cli.errors import CommandError
+    from worker.offline import offline_settings
+
+    if as_json and as_csv:
+        raise CommandError("--json and --csv: choose one")
+    wanted = Wanted(sort, since, least, limit, members, as_json, as_csv)
+    if not files:
+        of_server(server or DEFAULT_SERVER, wanted)
+        return
+    if server is not None:
+        raise CommandError("FILE and --server: choose one")
+    if since is not None or sort != "size":
+        raise CommandError(
+            "--since and --sort: only with a server; verdicts in files have no times"
+        )
+    of_files(files, offline_settings(), wanted)

@@ -28,7 +28,7 @@ from worker.queries.state import StateShards
 from worker.settings import Settings, load
 from worker.visible import counted
 
-__all__ = ["Asked", "ask_server", "ask_state", "print_answer"]
+__all__ = ["Asked", "ask_server", "ask_state", "print_answer", "reason_of", "send"]
 
 _SECONDS = 10.0
 _MOST_BYTES = 64 << 20
@@ -117,9 +117,9 @@ def ask_server(
             raise CommandError("invalid-utf8: the text is not UTF-8", EXIT_FAILED) from None
     else:
         body = b'{"document": %s}' % content
-    status, said = _posted(server, body)
+    status, said = send(server, "POST", PATH, body)
     if status != http.client.OK:
-        raise CommandError(f"{server}: {_reason(status, said)}", EXIT_FAILED)
+        raise CommandError(f"{server}: {reason_of(status, said)}", EXIT_FAILED)
     try:
         reply = decoded(said)
     except ValueError as error:
@@ -129,8 +129,12 @@ def ask_server(
     _print(reply, as_json=as_json)
 
 
-def _posted(server: str, body: bytes) -> tuple[int, bytes]:
-    """Post a query; return the status and the body of the answer."""
+def send(server: str, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+    """Ask a server; return the status and the body of the answer.
+
+    Raises:
+        CommandError: it can't be reached.
+    """
     place = urlsplit(server if "://" in server else f"http://{server}")
     made = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
     try:
@@ -139,8 +143,8 @@ def _posted(server: str, body: bytes) -> tuple[int, bytes]:
         raise CommandError(f"--server: got {server!r}, must be like http://host:9464") from None
     try:
         with closing(kind(place.hostname or "", port, timeout=_SECONDS)) as connection:
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", place.path.rstrip("/") + PATH, body, headers)
+            headers = {} if body is None else {"Content-Type": "application/json"}
+            connection.request(method, place.path.rstrip("/") + path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
     except (OSError, http.client.HTTPException) as error:
@@ -148,7 +152,7 @@ def _posted(server: str, body: bytes) -> tuple[int, bytes]:
         raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
 
 
-def _reason(status: int, said: bytes) -> str:
+def reason_of(status: int, said: bytes) -> str:
     """Return why a server refuses."""
     try:
         return str(json.loads(said)["error"])

@@ -73,6 +73,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
         measuring_commands.boilerplate,
         files_commands.explain,
         files_commands.query,
+        files_commands.campaigns,
     ),
     KAFKA: (
         kafka_commands.run,

@@ -66,7 +66,8 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))
             _log.info("metrics and health on %s", url(worker.http_host, port))
         at = settings.serve
-        asked = stack.enter_context(answering(at, service.query, service.most_bytes))
+        answers = answering(at, service.query, service.most_bytes, groups=service.groups)
+        asked = stack.enter_context(answers)
         _log.info("queries on %s", url(at.host, asked))
         plan = Plan.of(settings)
 
@@ -102,7 +103,11 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             worker.state_dir,
             Leftovers(),
             settings.index.erasure_seconds,
-            {state_dir: {application.directories.path(n) for n in range(topology.layout.shards)}},
+            {
+                state_dir: application.directories.paths(
+                    topology.layout.shards, groups=settings.serve.groups
+                )
+            },
         )
         threading.Thread(
             target=keep_looking,

@@ -55,14 +55,16 @@ class VerdictLines:
 
     def _line(self, line: Line, verdict: Verdict) -> bytes:
         ident = _encode(named(self._format, line))
+        group = b"" if verdict.group is None else b',"group":%s' % _encode(verdict.group)
         if verdict.kind == "unique":
-            return b'{"id":%s,"verdict":"unique"}\n' % ident
+            return b'{"id":%s,"verdict":"unique"%s}\n' % (ident, group)
         if verdict.kind == "duplicate":
             first = _encode(_First(first_of(verdict)))
-            return b'{"id":%s,"verdict":"duplicate","duplicate_of":%s,"duplicate_first":%s}\n' % (
+            return b'{"id":%s,"verdict":"duplicate","duplicate_of":%s,"duplicate_first":%s%s}\n' % (
                 ident,
                 verdict.matches,
                 first,
+                group,
             )
         if verdict.kind == "deleted":
             return b'{"id":%s,"verdict":"deleted"}\n' % ident

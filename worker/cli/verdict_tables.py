@@ -55,7 +55,8 @@ class Row(NamedTuple):
     """A verdict, in the order of the columns.
 
     row: the document's number in the run, from 1. source: its place, FILE:LINE, or the file that
-    it is. duplicate_first: the id of the earliest match. match, similarity: the best one.
+    it is. duplicate_first: the id of the earliest match. match, similarity: the best one. group:
+    the id of the group's earliest document, with ``--groups``.
     """
 
     row: int
@@ -67,6 +68,7 @@ class Row(NamedTuple):
     similarity: float | None
     duplicate_of: bytes | None
     reason: str | None
+    group: str | None = None
 
 
 class Rows:
@@ -88,7 +90,7 @@ class Rows:
                 row = Row(*head, first, best.id, best.similarity, verdict.matches, None)
             else:
                 row = Row(*head, None, None, None, None, verdict.reason or None)
-            found.append(row)
+            found.append(row._replace(group=verdict.group))
         return found
 
 

@@ -17,11 +17,13 @@ from worker.index.rocksdb import StoreOptions
 from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
 
-__all__ = ["ShardDirectories", "beside", "shard_name", "stores_in"]
+__all__ = ["GROUPS_NAME", "ShardDirectories", "beside", "shard_name", "stores_in"]
 
 _log = logging.getLogger(__name__)
 
 _PREFIX = "shard-"
+GROUPS_NAME = "groups"
+"""The name of the directory of the groups that the shards make, beside them."""
 
 Kind = Literal["aside", "fetching", "checkpoint", "tables"]
 """
@@ -83,6 +85,15 @@ class ShardDirectories:
     def path(self, shard: int) -> Path:
         """Return a shard's directory."""
         return self._state_dir / shard_name(shard)
+
+    @property
+    def groups_path(self) -> Path:
+        """Return the directory of the groups that all shards make."""
+        return self._state_dir / GROUPS_NAME
+
+    def paths(self, shards: int, *, groups: bool) -> set[Path]:
+        """Return the directories of so many shards, and that of their groups if they are kept."""
+        return {*map(self.path, range(shards)), *([self.groups_path] if groups else ())}
 
     def header(self, shard: int) -> StoreHeader:
         """Return the header that a shard's store must have under the settings."""

@@ -18,6 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from time import time
 
@@ -29,8 +30,7 @@ _UNUSED = ".unused"
 _DROPPED = ".dropped"
 """What is being deleted; a crash may leave some of it."""
 _ASIDE = ".aside"
-_SHARDS = "shard-[0-9][0-9][0-9]*"
-_NAME = len("shard-000")
+_STORES = ("shard-[0-9][0-9][0-9]*", "groups", "groups.*")
 _SHARE = 1 / 3
 """Of `index.erasure_seconds`, for how long a store may be unused. Tombstones that it has judged
 itself before are purged from it within half of that time, if it stays open."""
@@ -103,7 +103,7 @@ class Leftovers:
         beside it, but not what was put aside.
         """
         longest = 0.0 if at_once else erasure_seconds * _SHARE
-        for path in sorted(directory.glob(_SHARDS)):
+        for path in sorted(chain.from_iterable(map(directory.glob, _STORES))):
             try:
                 if path.suffix == _DROPPED:
                     shutil.rmtree(path)
@@ -136,7 +136,7 @@ class Leftovers:
         )
 
     def _is_used(self, path: Path, owned: Container[Path]) -> bool:
-        store = path.with_name(path.name[:_NAME])
+        store = path.with_name(path.name.partition(".")[0])
         if path.name == store.name + _ASIDE:
             return False
         return store in owned or self._opening[store] > 0 or store in self._stores()

@@ -64,13 +64,15 @@ class Verdict(NamedTuple):
     """The verdict on a document; ``deleted`` is that on a record that deletes one.
 
     ``matches`` are those of a duplicate as JSON, best first; ``first`` is the earliest of them,
-    with its sequence number.
+    with its sequence number. ``group`` is the id of its group's earliest document, if groups are
+    asked for and it is in one.
     """
 
     kind: Literal["unique", "duplicate", "rejected", "deleted"]
     matches: bytes = b""
     first: bytes = b""
     reason: str = ""
+    group: str | None = None
 
 
 @dataclass(slots=True)

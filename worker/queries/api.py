@@ -1,4 +1,4 @@
-"""What clients may ask over HTTP: ``POST /v1/query``.
+"""What clients may ask over HTTP: ``POST /v1/query``, and the groups by GET.
 
 A web page that an operator looks at can make the browser send requests to a server on the same
 machine or network, by a name of its own that it lets point there (DNS rebinding). So `Host` and
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
@@ -25,9 +26,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from worker.files.closing import Closing
 from worker.queries.answers import error
+from worker.queries.group_pages import GROUPS_PATHS, AskedGroups
 from worker.queries.pages import PATH
 from worker.queries.questions import BadRequest
-from worker.queries.responder import Respond, Responder
+from worker.queries.responder import Respond, Responder, Said
 
 __all__ = ["QueryApi"]
 
@@ -45,10 +47,15 @@ _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::\d{1,5})?")
 
 
 class QueryApi(Closing):
-    """Answers requests with what threads of its own are told by ``respond``."""
+    """Answers requests with what threads of its own are told by ``respond``, and by ``groups``."""
 
     def __init__(
-        self, respond: Respond, most_bytes: int, hosts: Collection[str], seconds: float
+        self,
+        respond: Respond,
+        groups: Callable[[AskedGroups], Said],
+        most_bytes: int,
+        hosts: Collection[str],
+        seconds: float,
     ) -> None:
         """Begin.
 
@@ -58,9 +65,14 @@ class QueryApi(Closing):
         self._most_bytes = most_bytes
         self._seconds = seconds
         self._bodies = _Bodies(_BODIES_BYTES)
+        self._groups = groups
+        self._reading = ThreadPoolExecutor(1, "groups")
         self._short, self._long = (Responder(respond, most) for most in (_TOGETHER, 1))
         self.app = Starlette(
-            routes=[Route(PATH, self._query, methods=["POST"])],
+            routes=[
+                Route(PATH, self._query, methods=["POST"]),
+                *(Route(path, self._ask_groups, methods=["GET"]) for path in GROUPS_PATHS),
+            ],
             middleware=[Middleware(_OwnHosts, hosts=_LOOPBACK | {host.lower() for host in hosts})],
             exception_handlers={HTTPException: _refused, Exception: _failed},
         )
@@ -72,13 +84,30 @@ class QueryApi(Closing):
                 async with asyncio.timeout(self._seconds):
                     status, said = await responder.answer(body)
         except TimeoutError:
-            reason = f"there was no answer within {self._seconds:g} s"
-            status, said = HTTPStatus.SERVICE_UNAVAILABLE, error(reason)
+            status, said = self._late()
         except BadRequest as why:
             status, said = HTTPStatus.BAD_REQUEST, error(str(why))
         except ClientDisconnect:
             return Response()  # Nobody is there to get it.
         return Response(said, status, _UNSTORED, _JSON)
+
+    async def _ask_groups(self, request: Request) -> Response:
+        asked = AskedGroups(
+            request.scope["route"].path,
+            request.path_params.get("id"),
+            [*request.query_params.multi_items()],
+        )
+        try:
+            async with asyncio.timeout(self._seconds):
+                loop = asyncio.get_running_loop()
+                status, said = await loop.run_in_executor(self._reading, self._groups, asked)
+        except TimeoutError:
+            status, said = self._late()
+        return Response(said, status, _UNSTORED, _JSON)
+
+    def _late(self) -> Said:
+        reason = f"there was no answer within {self._seconds:g} s"
+        return HTTPStatus.SERVICE_UNAVAILABLE, error(reason)
 
     def _length(self, request: Request) -> int:
         """Return the length of a body that may be posted.
@@ -103,6 +132,7 @@ class QueryApi(Closing):
 
     def close(self) -> None:
         """Answer what waits, and end the threads. Call it when nobody asks any more."""
+        self._reading.shutdown()
         self._short.end()
         self._long.end()
 

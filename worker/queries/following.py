@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,9 +25,13 @@ from worker.bus import (
     TopicRecreated,
 )
 from worker.files.closing import Closing
+from worker.groups.matches import by_rows
+from worker.groups.reading import GroupsReader
+from worker.groups.store import GroupStore, GroupsUnusable
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
 from worker.index.log_range import LogRange
 from worker.index.opening import Opening
+from worker.index.recovery import Recovery
 from worker.index.store import BandStore
 from worker.index.store_reader import StoreReader
 from worker.queries.shard_lock import ShardLock
@@ -135,6 +140,11 @@ class Following(Closing):
     while runs are sorted, packed and merged.
 
     A shard that can't be followed is closed, the reason is logged, and it is retried later.
+
+    The groups are made from the matches of all shards. Before a shard goes past frames, what it has
+    found is noted there. A store that is ahead of what was noted of it, because the groups were
+    lost or are new, is put aside and read again. If the log doesn't reach back, the groups begin
+    where the shards are.
     """
 
     def __init__(
@@ -148,6 +158,12 @@ class Following(Closing):
         self._topology = application.topology
         self._directories = application.directories
         self._recovery = application.recovery(application.repository())
+        self._from_log = application.recovery(None)
+        self._open_groups = application.groups
+        self.keeps_groups = application.settings.serve.groups
+        self._groups: GroupStore | None = None
+        self._groups_lock = lock()
+        self._groups_not_before = 0.0
         self._judge = application.judge()
         self._connect = partial(application.reader, "serve")
         self._background = application.environment.background
@@ -198,8 +214,8 @@ class Following(Closing):
             if self._reader is None:
                 self._reader = self._connect()
             log = self._look(self._reader)
-            for shard in self._shards.values():
-                self._start(shard, self._reader, log)
+            if self._has_groups():
+                self._start_all(self._reader, log)
             records = self._read(self._reader, timeout)
         except (Denied, TopicRecreated, LogTruncated):
             raise
@@ -214,6 +230,44 @@ class Following(Closing):
         for number, shard in self._shards.items():
             if shard.store is not None:
                 self._apply(shard, shard.store, of_shards.get(number, []))
+        self._erase()
+
+    def _erase(self) -> None:
+        """Remove from the groups' files what was forgotten, if it is time to."""
+        if self._groups is not None:
+            try:
+                self._groups.erase_if_due()
+            except GroupsUnusable as error:
+                self._give_up_groups(error)
+
+    def _has_groups(self) -> bool:
+        """Open the groups, if they are kept; return whether shards may be opened."""
+        if not self.keeps_groups or self._groups is not None:
+            return True
+        if self._clock() < self._groups_not_before:
+            return False
+        try:
+            self._groups = self._open_groups()
+        except GroupsUnusable as error:
+            self._give_up_groups(error)
+        return self._groups is not None
+
+    def _give_up_groups(self, error: GroupsUnusable) -> None:
+        """Close the groups for a while, and all shards; remove what is no use any more."""
+        self._groups_not_before = self._clock() + (0 if error.lost else _RETRY_SECONDS)
+        for shard in self._shards.values():
+            self._give_up(shard, str(error))
+            shard.not_before = self._groups_not_before
+        self._close_groups()
+        if error.lost:
+            _log.warning("the groups are made anew: %s", error)
+            shutil.rmtree(self._directories.groups_path, ignore_errors=True)
+
+    def _close_groups(self) -> None:
+        with self._groups_lock:
+            groups, self._groups = self._groups, None
+            if groups is not None:
+                groups.close()
 
     def _look(self, reader: LogReader) -> LogRange:
         """Return the log's range, which is looked up about once a second."""
@@ -223,13 +277,20 @@ class Following(Closing):
             self._log, self._looked_at = self._recovery.log_range((low, end), end), now
         return self._log
 
+    def _start_all(self, reader: LogReader, log: LogRange) -> None:
+        try:
+            for shard in self._shards.values():
+                self._start(shard, reader, log)
+        except GroupsUnusable as error:
+            self._give_up_groups(error)
+
     def _start(self, shard: _Shard, reader: LogReader, log: LogRange) -> None:
         """Open a shard's store, and begin to read the log for it, unless that has been done."""
         if shard.reading or self._clock() < shard.not_before:
             return
         if shard.store is None:
             shard.opening = shard.opening or Opening(
-                shard.number, log, self._recovery, background=self._background
+                shard.number, log, self._opener(shard.number), background=self._background
             )
             if not shard.opening.done:
                 return
@@ -239,9 +300,37 @@ class Following(Closing):
             except (OSError, HeaderMismatch, StoreDamaged, Unrecoverable) as error:
                 self._stop(shard, str(error))
                 return
+            if not self._fits(shard, shard.store, log):
+                return
         shard.delivered = shard.position = log.start(shard.store.offset)
         reader.start(shard.seat, shard.position)
         shard.reading = True
+
+    def _opener(self, shard: int) -> Recovery:
+        """Return what opens a shard: from the log, if the groups can go on with that.
+
+        A snapshot is ahead of what was noted of the shard.
+        """
+        groups, log = self._groups, self._log
+        if groups is None or log is None:
+            return self._recovery
+        goes_on = log.reaches(groups.progress.reached[shard])
+        if log.beginning is not None or (goes_on and self._directories.path(shard).exists()):
+            return self._from_log
+        return self._recovery
+
+    def _fits(self, shard: _Shard, store: BandStore, log: LogRange) -> bool:
+        """Return whether a shard's store can go on with the groups; if not, it is put aside."""
+        groups = self._groups
+        if groups is None or store.offset <= groups.progress.reached[shard.number]:
+            return True
+        if log.beginning is None or store.offset == log.beginning:
+            _log.warning("the groups begin at offset %d of the log", store.offset)
+            groups.begin_at(store.offset)
+            return True
+        self._give_up(shard, "the groups have yet to be made of its log", aside=True)
+        shard.not_before = 0.0
+        return False
 
     def _read(self, reader: LogReader, timeout: float) -> Sequence[Record]:
         """Read once, and note how far each shard has read."""
@@ -269,10 +358,12 @@ class Following(Closing):
             store.flush_if_due()
             store.purge_if_due()
         except StoreDamaged as error:
-            self._recovery.damaged(shard.number, store.offset, str(error))
+            self._opener(shard.number).damaged(shard.number, store.offset, str(error))
             self._give_up(shard, str(error), aside=True)
         except FrameOutOfPlace as error:
             self._give_up(shard, str(error), aside=True)
+        except GroupsUnusable as error:
+            self._give_up_groups(error)
         except OSError as error:
             self._give_up(shard, str(error))
         else:
@@ -305,6 +396,9 @@ class Following(Closing):
         documents = Documents([*frames])
         frames.clear()
         judgement = self._judge.judge(shard.number, store, documents)
+        if self._groups is not None:
+            found = by_rows(documents.frames, judgement.decision.matches)
+            self._groups.note(shard.number, documents.frames, found)
         judgement.apply(store, shard.lock)
 
     def _pass(self, shard: _Shard, store: BandStore, offset: int, generation: int) -> None:
@@ -313,6 +407,8 @@ class Following(Closing):
                 f"generation {generation} of the index has taken over; start again to answer from"
                 " it"
             )
+        if self._groups is not None:
+            self._groups.pass_over(shard.number, offset + 1)
         with shard.lock:
             pass_over(store, offset + 1)
 
@@ -338,6 +434,19 @@ class Following(Closing):
             if one.store is None or not one.warm:
                 raise Warming(f"shard {shard} is warming up")
             return ask(one.store.reader())
+
+    def groups(self, ask: Callable[[GroupsReader], T]) -> T:
+        """Return what ``ask`` returns of the groups, which may be changed meanwhile.
+
+        Raises:
+            Warming: they can't be read yet.
+            GroupsUnusable: they can't be read.
+        """
+        with self._groups_lock.reading():
+            groups = self._groups
+            if groups is None or not all(shard.warm for shard in self._shards.values()):
+                raise Warming("the groups are warming up")
+            return groups.read(ask)
 
     def use(self, call: Callable[[Mapping[int, BandStore]], None]) -> None:
         """Call with the open stores; nothing is applied to any meanwhile."""
@@ -374,6 +483,7 @@ class Following(Closing):
             if shard.opening is not None:
                 shard.opening.give_up()
             _closed(shard)
+        self._close_groups()
 
     def _disconnect(self) -> None:
         if self._reader is not None:

@@ -17,7 +17,7 @@ import math
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -29,7 +29,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from worker.http.server import listening
 from worker.queries.api import QueryApi
-from worker.queries.responder import Respond
+from worker.queries.group_pages import AskedGroups, no_groups
+from worker.queries.responder import Respond, Said
 from worker.settings.sections import ServeSection
 
 __all__ = ["Limits", "answering", "serving"]
@@ -241,7 +242,11 @@ class _Connection(HttpToolsProtocol):
 
 @contextmanager
 def answering(
-    at: ServeSection, respond: Respond, most_bytes: int, limits: Limits | None = None
+    at: ServeSection,
+    respond: Respond,
+    most_bytes: int,
+    limits: Limits | None = None,
+    groups: Callable[[AskedGroups], Said] = no_groups,
 ) -> Iterator[int]:
     """Answer queries with what ``respond`` returns, and yield the port; see `QueryApi`.
 
@@ -253,7 +258,7 @@ def answering(
     port = listener.getsockname()[1]
     hosts = {at.host, *at.hosts}
     with (
-        QueryApi(respond, most_bytes, hosts, served.seconds / 2) as api,
+        QueryApi(respond, groups, most_bytes, hosts, served.seconds / 2) as api,
         serving(listener, api.app, served),
     ):
         yield port

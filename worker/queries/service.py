@@ -19,6 +19,7 @@ from worker.process.heap import show_memory
 from worker.queries.answers import error
 from worker.queries.asking import Asker
 from worker.queries.following import Following
+from worker.queries.group_pages import AskedGroups, GroupPages
 from worker.queries.pages import QueryPages
 from worker.queries.questions import Questions
 from worker.queries.responder import Said
@@ -49,6 +50,7 @@ class QueryService(Closing):
         self._application: Application | None = None
         self._following: Following | None = None
         self._pages: QueryPages | None = None
+        self._group_pages: GroupPages | None = None
         self._failed = False
         self._figures = ShardFigures()
 
@@ -69,6 +71,7 @@ class QueryService(Closing):
         asker = Asker(application.topology.layout, application.rules())
         questions = Questions(self._settings)
         self._pages = QueryPages(questions, asker, following, self._metrics)
+        self._group_pages = GroupPages(following)
         return following
 
     def run(self, bus: Bus) -> None:
@@ -117,6 +120,12 @@ class QueryService(Closing):
             reason = error("the server waits for Kafka")
             return [(HTTPStatus.SERVICE_UNAVAILABLE, reason)] * len(bodies)
         return self._pages.query(bodies)
+
+    def groups(self, asked: AskedGroups) -> Said:
+        """Return what is asked of the groups; see `GroupPages.answer`."""
+        if self._group_pages is None:
+            return HTTPStatus.SERVICE_UNAVAILABLE, error("the server waits for Kafka")
+        return self._group_pages.answer(asked)
 
     def health(self) -> Health:
         """Return the state of the server; a shard that is warming up is being restored."""

@@ -56,6 +56,7 @@ _SEED_BYTES = 16
 _NO_WINDOW = _NONE = "none"
 _AUTO = "auto"
 _LEAST_WINDOW_MS = 1_000
+_GROUPS_MS = 30 * 86_400_000
 _DEFAULTS = Parameters()
 
 
@@ -424,6 +425,22 @@ class SimilaritySection(_Section):
         return given
 
 
+def _length(window: str, others: str) -> str:
+    """Return a window in its shortest form; ``others`` are what may be said instead of a length."""
+    if window == _NO_WINDOW:
+        return window
+    try:
+        length = duration_ms(window)
+    except ValueError:
+        length = 0
+    if length < _LEAST_WINDOW_MS:
+        raise ValueError(
+            f"got {window!r}, must be {others}, or a length of at least 1s, such as 30d, 12h, 90m,"
+            " 45s or 1d12h"
+        )
+    return duration_text(length)
+
+
 class SnapshotsSection(_Section):
     """Copies of shards, from which a lost shard is restored."""
 
@@ -556,18 +573,7 @@ class IndexSection(_Section):
     @classmethod
     def _check_window(cls, window: str) -> str:
         """Return a window in its shortest form, in which equal ones are the same text."""
-        if window == _NO_WINDOW:
-            return window
-        try:
-            length = duration_ms(window)
-        except ValueError:
-            length = 0
-        if length < _LEAST_WINDOW_MS:
-            raise ValueError(
-                f"got {window!r}, must be none, or a length of at least 1s, such as 30d, 12h, 90m,"
-                " 45s or 1d12h"
-            )
-        return duration_text(length)
+        return _length(window, "none")
 
     @model_validator(mode="after")
     def _check_standby(self) -> IndexSection:
@@ -717,6 +723,29 @@ class ServeSection(_Section):
         description="host names by which clients and proxies may call `neardup serve`, separated by"
         " commas, beside localhost and the address that it listens on",
     )
+
+    groups: bool = Field(
+        default=True,
+        description="keep the groups of documents that match one another. Then shards are read from"
+        " the log as long as it has all that counts, and restored from snapshots otherwise",
+    )
+    groups_window: str = Field(
+        _AUTO,
+        description="how long a member of a group is kept after its time, or after that of the"
+        " latest document that it matched: a length such as 30d; none: for ever; auto:"
+        " index.window, or 30d without one",
+    )
+
+    def groups_window_ms(self, window_ms: int | None) -> int | None:
+        """Return how long a member of a group is kept, given the index's window; None: for ever."""
+        if self.groups_window == _AUTO:
+            return _GROUPS_MS if window_ms is None else window_ms
+        return None if self.groups_window == _NO_WINDOW else duration_ms(self.groups_window)
+
+    @field_validator("groups_window")
+    @classmethod
+    def _check_groups_window(cls, window: str) -> str:
+        return window if window == _AUTO else _length(window, "auto, none")
 
     @field_validator("hosts")
     @classmethod

@@ -298,6 +298,21 @@ def test_generations_that_nobody_runs_go_in_time_and_those_that_were_left_at_onc
     assert {path.name for path in tmp_path.iterdir()} == {"lock", "g2 notes", "g3", "g4"}
 
 
+def test_groups_that_nobody_keeps_any_more_go_in_time(tmp_path: Path) -> None:
+    clock = Clock()
+    leftovers = Leftovers(clock)
+    kept = directories(tmp_path, leftovers)
+    for path in kept.paths(1, groups=True):
+        path.mkdir()
+    assert kept.groups_path in kept.paths(1, groups=True)
+    for groups in (True, False):
+        assert kept.groups_path.exists()
+        for _ in range(2):
+            leftovers.look(tmp_path, SECONDS, kept.paths(1, groups=groups))
+            clock.now += THIRD
+    assert list(tmp_path.iterdir()) == [kept.path(0)]
+
+
 def test_a_store_that_is_being_opened_stays(tmp_path: Path) -> None:
     clock = Clock()
     leftovers = Leftovers(clock)

@@ -51,7 +51,9 @@ class Server:
             directory / "server",
             environment=Environment(self.metrics),
         )
-        asked = answering(AT, self.service.query, self.service.most_bytes, PATIENT)
+        asked = answering(
+            AT, self.service.query, self.service.most_bytes, PATIENT, self.service.groups
+        )
         self.port = stack.enter_context(asked)
         pages = Pages(self.metrics, self.service.health)
         self.probes = stack.enter_context(serving("127.0.0.1", 0, pages.answer))

@@ -75,6 +75,10 @@ def test_command_line_over_environment_over_file_over_default(
             "index.window: got '30 days', must be none, or a length of at least 1s, such as 30d",
         ),
         ("[index]\nwindow = '0s'", "index.window: got '0s', must be none, or a length of at least"),
+        (
+            "[serve]\ngroups_window = 'month'",
+            "serve.groups_window: got 'month', must be auto, none, or a length of at least 1s",
+        ),
         ("[index]\nwindow = 30", "index.window: got 30, must be a valid string"),
         ("[index]\nsnapshots.keep = 0", "index.snapshots.keep: got 0, must be"),
         (
@@ -175,6 +179,22 @@ def test_a_field_or_format_that_leads_nowhere_is_refused(name: str, value: str, 
     with pytest.raises(ConfigurationError) as caught:
         load(overrides={f"documents.{name}": value})
     assert str(caught.value).startswith(f"documents.{name}: {must}")
+
+
+@pytest.mark.parametrize(
+    ("given", "window_ms", "kept_ms"),
+    [
+        ("auto", None, 2_592_000_000),
+        ("auto", 5_000, 5_000),
+        ("none", 5_000, None),
+        ("48h", 5_000, 172_800_000),
+    ],
+)
+def test_members_of_groups_are_kept_for_the_window_or_as_it_is_set(
+    given: str, window_ms: int | None, kept_ms: int | None
+) -> None:
+    serve = load(overrides={"serve.groups_window": given}).serve
+    assert serve.groups_window_ms(window_ms) == kept_ms
 
 
 def test_without_a_setting_there_is_no_window() -> None:

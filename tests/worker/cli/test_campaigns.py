@@ -1,0 +1,124 @@
+"""``campaigns``: groups of a server or of files, as a table, JSON and CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import jsonl, neardup
+from tests.worker.queries.group_server import Server, serving
+
+VERDICTS = jsonl(
+    [
+        {"id": "a", "verdict": "unique"},
+        {"id": "b", "verdict": "duplicate", "duplicate_of": [{"id": "a", "similarity": 0.9}]},
+        {"id": "x\x1b[2J", "verdict": "unique"},
+        {
+            "id": "c",
+            "text": "a document of the topic",
+            "duplicate_of": [{"id": "b", "similarity": 0.9}],
+            "duplicate_first": {"id": "b", "sequence": 7},
+        },
+        {"id": "y", "verdict": "duplicate", "duplicate_of": [{"id": "x\x1b[2J"}]},
+        {"id": "z", "verdict": "rejected", "reason": "no-text"},
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("campaigns")) as made:
+        made.begin()
+        yield made
+
+
+def asked(server: Server, *arguments: str) -> str:
+    done = neardup("campaigns", "--server", f"127.0.0.1:{server.port}", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+def test_it_shows_a_table(server: Server) -> None:
+    shown = asked(server)
+    rows = [row.split() for row in shown.splitlines() if "fox0" in row or "song0" in row]
+    assert [(row[0], row[1], row[-1]) for row in rows] == [
+        ("0", "5", "fox0"),
+        (rows[1][0], "3", "song0"),
+    ]
+    assert "3 of 3 groups" in shown
+
+
+def test_it_prints_json_and_csv(server: Server) -> None:
+    groups = json.loads(asked(server, "--json", "--min", "3", "--limit", "1"))["groups"]
+    assert [one["size"] for one in groups] == [5]
+    lines = asked(server, "--csv", "--sort", "newest").splitlines()
+    assert lines[0] == "id,size,growth,first,last,representative"
+    assert [line.split(",")[-1] for line in lines[1:]] == ["odd/id ü0", "song0", "fox0"]
+
+
+def test_it_lists_the_members_of_a_group(server: Server) -> None:
+    members = json.loads(asked(server, "--members", "0", "--json"))["members"]
+    assert [one["id"] for one in members] == [f"fox{number}" for number in range(5)]
+    assert "group 0: 5 documents" in asked(server, "--members", "0")
+    lines = asked(server, "--members", "0", "--csv", "--limit", "2").splitlines()
+    assert lines[:2] == ["id,time,sequence", "fox0,2023-10-04T06:13:20.000Z,0"]
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--members", "nobody"], "'nobody' is no group"),
+        (["--since", "1"], "since: got '1', takes a length such as 24h"),
+        (["--sort", "age"], "sort: got 'age', takes size, growth, newest"),
+    ],
+)
+def test_it_says_what_the_server_refuses(server: Server, arguments: list[str], said: str) -> None:
+    done = neardup("campaigns", "--server", f"127.0.0.1:{server.port}", *arguments)
+    assert done.returncode == 1
+    assert done.stderr.decode() == f"neardup: 127.0.0.1:{server.port}: {said}\n"
+
+
+def of_file(tmp_path: Path, *arguments: str, verdicts: bytes = VERDICTS) -> Any:  # noqa: ANN401 -- JSON
+    path = tmp_path / "verdicts.jsonl"
+    path.write_bytes(verdicts)
+    return neardup("campaigns", path, *arguments)
+
+
+def test_it_reads_verdicts(tmp_path: Path) -> None:
+    done = of_file(tmp_path, "--json")
+    assert json.loads(done.stdout)["groups"] == [
+        {"id": "a", "size": 3},
+        {"id": "x\x1b[2J", "size": 2},
+    ]
+    assert of_file(tmp_path, "--csv", "--min", "3").stdout == b"id,size\na,3\n"
+    assert b"\x1b" not in of_file(tmp_path).stdout
+    members = json.loads(of_file(tmp_path, "--members", "c", "--json").stdout)["members"]
+    assert [one["id"] for one in members] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--members", "z"], "'z' is in no group"),
+        (
+            ["--since", "24h"],
+            "--since and --sort: only with a server; verdicts in files have no times",
+        ),
+        (["--json", "--csv"], "--json and --csv: choose one"),
+        (["--server", "localhost:1"], "FILE and --server: choose one"),
+    ],
+)
+def test_it_says_what_files_do_not_have(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = of_file(tmp_path, *arguments)
+    assert done.returncode != 0
+    assert done.stderr.decode() == f"neardup: {said}\n"
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    done = of_file(tmp_path, verdicts=VERDICTS + b'{"id": "a", "text": "a document"}\n')
+    assert done.stderr.endswith(b"verdicts.jsonl:7: is no verdict of neardup dedupe\n")

@@ -1,0 +1,267 @@
+"""``neardup campaigns``: the groups of documents that match one another, of a server or files."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.inputs import Inputs
+from worker.cli.query import reason_of, send
+from worker.cli.screen import fitted, line, print_json, screen, shown, tell
+from worker.groups.components import Components, Name
+from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
+from worker.settings import Settings
+from worker.visible import counted
+
+__all__ = ["Wanted", "of_files", "of_server"]
+
+T = TypeVar("T")
+
+_PAGE = 1_000
+_LINE_BYTES = 64 << 20
+_BESIDE_GROUP, _BESIDE_MEMBER, _BESIDE_SIZE = 55, 30, 14
+"""The cells of a row that are neither the number of a group or a member nor the id at its end."""
+_LEAST_CELLS = 12
+
+
+class Wanted(NamedTuple):
+    """What is to be shown: groups in an order, or the members of one; and how."""
+
+    sort: str
+    since: str | None
+    least: int
+    limit: int
+    members: str | None
+    as_json: bool
+    as_csv: bool
+
+
+def of_server(server: str, wanted: Wanted) -> None:
+    """Show the groups of a server.
+
+    Raises:
+        CommandError: it can't be reached, isn't ready, or keeps no such group.
+    """
+    if wanted.members is None:
+        _show(_listed(server, wanted), wanted)
+    else:
+        _show_members(_group(server, wanted.members, wanted.limit), wanted)
+
+
+def _listed(server: str, wanted: Wanted) -> Groups:
+    """Return the groups of as many pages as it takes."""
+    asked: dict[str, object] = {"sort": wanted.sort, "min": wanted.least}
+    if wanted.since is not None:
+        asked["since"] = wanted.since
+    groups: list[Group] = []
+    while True:
+        asked["limit"] = min(_PAGE, wanted.limit - len(groups))
+        page = _asked(server, GROUPS_PATH, asked, Groups)
+        groups += page.groups
+        if page.next is None or len(groups) >= wanted.limit:
+            return msgspec.structs.replace(page, groups=groups)
+        asked["cursor"] = page.next
+
+
+def _group(server: str, name: str, limit: int) -> Group:
+    """Return a group with its members, of as many pages as it takes."""
+    path, asked = f"{GROUPS_PATH}/{quote(name, safe='')}", dict[str, object]()
+    members: list[GroupMember] = []
+    while True:
+        asked["limit"] = min(_PAGE, limit - len(members))
+        page = _asked(server, path, asked, Group)
+        members += page.members or ()
+        if not page.next or len(members) >= limit:
+            return msgspec.structs.replace(page, members=members)
+        asked["cursor"] = page.next
+
+
+def _asked(server: str, path: str, asked: Mapping[str, object], kind: type[T]) -> T:
+    status, said = send(server, "GET", f"{path}?{urlencode(asked)}")
+    if status != http.client.OK:
+        raise CommandError(f"{server}: {reason_of(status, said)}", EXIT_FAILED)
+    try:
+        return msgspec.json.decode(said, type=kind)
+    except ValueError as error:
+        why = f"{server}: not an answer of neardup serve: {error}"
+        raise CommandError(why, EXIT_FAILED) from None
+
+
+class _Match(msgspec.Struct):
+    id: str
+
+
+class _Verdict(msgspec.Struct):
+    """A verdict of ``dedupe``, or a document on the topic *duplicate*."""
+
+    id: str = ""
+    verdict: str | None = None
+    duplicate_of: list[_Match] | str | None = None
+    duplicate_first: _Match | str | None = None
+    group: str | None = None
+
+
+_verdict = msgspec.json.Decoder(_Verdict)
+_matches = msgspec.json.Decoder(list[_Match])
+
+
+def of_files(files: Sequence[Path], settings: Settings, wanted: Wanted) -> None:
+    """Show the groups that verdicts in files make, the largest first.
+
+    Raises:
+        CommandError: a file can't be read, or has something else; or there is no such group.
+    """
+    found = Components()
+    with Inputs(files, settings.documents) as inputs:
+        for number, one in enumerate(_verdicts(inputs)):
+            matches, first = one.duplicate_of, one.duplicate_first
+            if isinstance(matches, str):  # of a table
+                matches = _matches.decode(matches) if matches else None
+            if matches:
+                named = first.id if isinstance(first, _Match) else first
+                name = number, one.group or named or matches[0].id
+                found.join(one.id, [match.id for match in matches], name)
+    members: dict[Name, list[str]] = {}
+    for ident, group in found.members():
+        members.setdefault(group, []).append(ident)
+    if wanted.members is None:
+        sizes = [(name, len(some)) for (_, name), some in members.items()]
+        kept = sorted((one for one in sizes if one[1] >= wanted.least), key=lambda one: -one[1])
+        _show_sizes(kept[: wanted.limit], len(members), wanted)
+        return
+    group_of = found.name(wanted.members)
+    if group_of is None:
+        raise CommandError(f"{wanted.members!r} is in no group", EXIT_FAILED)
+    named = group_of[1]
+    rows = [GroupMember(ident, None, 0) for ident in members[group_of]]
+    listed = rows[: wanted.limit]
+    _show_members(Group(named, len(rows), None, None, 0, rows[0], listed, None), wanted)
+
+
+def _verdicts(inputs: Inputs) -> Iterator[_Verdict]:
+    for chunk in inputs.chunks(_LINE_BYTES):
+        for read in chunk:
+            try:
+                found = _verdict.decode(read.value)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                found = _Verdict()
+            if found.verdict is None and found.duplicate_of is None:
+                raise CommandError(f"{read.key.decode()}: is no verdict of neardup dedupe")
+            yield found
+
+
+_COLUMNS = ("id", "size", "growth", "first", "last", "representative")
+
+
+def _show(found: Groups, wanted: Wanted) -> None:
+    if wanted.as_json:
+        print_json(msgspec.to_builtins(found))
+        return
+    if wanted.as_csv:
+        rows = [
+            (one.id, one.size, one.growth, one.first, one.last, one.representative.id)
+            for one in found.groups
+        ]
+        _print_csv(_COLUMNS, rows)
+        return
+    console = screen()
+    table = _table("group", "size", "per hour", "first", "last", "first document")
+    longest = max((len(one.id) for one in found.groups), default=0)
+    cells = max(_LEAST_CELLS, console.width - _BESIDE_GROUP - longest)
+    for one in found.groups:
+        table.add_row(
+            shown(one.id),
+            f"{one.size:,}",
+            Text(f"{one.growth:,}", "yellow" if one.growth else "dim"),
+            _moment(one.first, found.now),
+            _moment(one.last, found.now),
+            fitted(one.representative.id, cells, "bold"),
+        )
+    console.print(table if found.groups else line(("no groups", "bold"), " like this"))
+    of = f"{len(found.groups):,} of {counted(found.count, 'group')}"
+    since = f"; known since offset {found.begun} of the log" if found.begun else ""
+    now = f"; now is {_written(found.now)} UTC" if found.now else ""
+    console.print(line((f"{of}{now}{since}", "dim")))
+
+
+def _show_sizes(sizes: Sequence[tuple[str, int]], count: int, wanted: Wanted) -> None:
+    if wanted.as_json:
+        print_json({"groups": [{"id": name, "size": size} for name, size in sizes], "count": count})
+        return
+    if wanted.as_csv:
+        _print_csv(("id", "size"), sizes)
+        return
+    console = screen()
+    table = _table("size", "group")
+    for name, size in sizes:
+        table.add_row(
+            f"{size:,}", fitted(name, max(_LEAST_CELLS, console.width - _BESIDE_SIZE), "bold")
+        )
+    console.print(table if sizes else line(("no groups", "bold"), " like this"))
+    console.print(line((f"{len(sizes):,} of {counted(count, 'group')}", "dim")))
+
+
+def _show_members(group: Group, wanted: Wanted) -> None:
+    members = group.members or []
+    if wanted.as_json:
+        print_json(msgspec.to_builtins(group))
+        return
+    dated = any(one.time is not None or one.sequence for one in members)
+    if wanted.as_csv:
+        columns = ("id", "time", "sequence")[: 3 if dated else 1]
+        _print_csv(columns, [(one.id, one.time, one.sequence)[: len(columns)] for one in members])
+        return
+    console = screen()
+    growth = f", {group.growth:,} of them in the last hour" if dated else ""
+    console.print(
+        line("group ", (group.id, "bold"), f": {counted(group.size, 'document')}{growth}")
+    )
+    table = _table("sequence", "time", "document") if dated else _table("document")
+    longest = len(str(members[-1].sequence)) if dated else 0
+    cells = max(_LEAST_CELLS, console.width - _BESIDE_MEMBER - longest)
+    for one in members:
+        row = [f"{one.sequence}", _written(one.time)] if dated else []
+        table.add_row(*row, fitted(one.id, cells, "bold"))
+    console.print(table)
+    if len(members) < group.size:
+        tell(f"neardup: {len(members):,} of {group.size:,} are shown; --limit shows more")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for name in columns:
+        right = name in {"size", "per hour", "sequence"}
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    return table
+
+
+def _written(time: str | None) -> str:
+    """Return a time for people, to the second."""
+    return "" if time is None else time[:19].replace("T", " ")
+
+
+def _moment(time: str | None, now: str | None) -> str:
+    """Return a time for people in few cells: its day and minute, or its date in another year."""
+    if time is None:
+        return ""
+    moment = datetime.fromisoformat(time)
+    this_year = now is not None and datetime.fromisoformat(now).year == moment.year
+    return f"{moment:%d %b %H:%M}" if this_year else f"{moment:%d %b %Y}"
+
+
+def _print_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)

@@ -1,0 +1,1 @@
+"""Groups: the connected components of published matches, kept by whoever follows the log."""
