@@ -57,6 +57,8 @@ def run_job(job: Job, settings: Settings) -> None:
         CommandError: a file can't be read or written, more than ``limits.reject_share`` of the
             documents can't be read, or a signal stopped the run.
     """
+    if job.keep_columns and job.groups:
+        raise CommandError("--groups: can't be used with --keep-columns")
     try:
         with _raising_on_signals() as hold:
             _run(job, settings, hold)
@@ -75,8 +77,6 @@ def run_job(job: Job, settings: Settings) -> None:
 
 
 def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
-    if job.keep_columns and job.groups:
-        raise CommandError("--groups: can't be used with --keep-columns")
     limit()
     began = monotonic()
     counts = Counts()
