@@ -365,6 +365,22 @@ class Cluster:
         seconds = max(self._seconds, _UNDECIDED_SECONDS)
         return committed_offsets(self._options, asked, seconds, self._on_undecided)
 
+    def owners(self, group: str, topic: str) -> dict[int, str]:
+        """Return which member of a group has which partition of a topic: its name and its host.
+
+        The name is that of its instance, if it has one.
+        """
+        doing = f"members of {group}"
+        with self.explained(doing):
+            asked = self._admin.describe_consumer_groups([group], request_timeout=self._seconds)
+        found = self._result(asked[group], doing, f"Describe to group {group}")
+        return {
+            place.partition: f"{member.group_instance_id or member.client_id} {member.host}"
+            for member in found.members
+            for place in (member.assignment.topic_partitions if member.assignment else ())
+            if place.topic == topic
+        }
+
     def truncated(
         self, group: str, claims: Mapping[TopicPartition, Claim]
     ) -> dict[TopicPartition, LogTruncated]:

@@ -66,8 +66,12 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))
             _log.info("metrics and health on %s", url(worker.http_host, port))
         at = settings.serve
-        asked = stack.enter_context(answering(at, service.query, service.most_bytes))
-        _log.info("queries on %s", url(at.host, asked))
+        asked = stack.enter_context(
+            answering(at, service.query, service.most_bytes, desk=service.desk)
+        )
+        scheme = "http" if at.tls_cert_file is None else "https"
+        _log.info("queries on %s", url(at.host, asked, scheme))
+        _log.info("the page is on %s/", url(at.host, asked, scheme))
         plan = Plan.of(settings)
 
         def look() -> None:
@@ -93,6 +97,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             leave()
         begin()
         service.begin(application)
+        service.show(bus, partial(Cluster(options).owners, topology.group("index"), topology.seats))
         relax()
         threading.Thread(
             target=collect_until, args=(stopping,), name="collector", daemon=True
