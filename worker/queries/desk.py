@@ -34,7 +34,7 @@ __all__ = ["Busy", "Desk", "Pool"]
 T = TypeVar("T")
 
 Pool = Callable[[str], Executor]
-"""Makes the thread with a name."""
+"""Returns the thread with a name; whoever made it ends it."""
 
 _MOST_WAITING = 32
 _POLL_SECONDS = 0.5
@@ -94,8 +94,9 @@ class Desk(Closing):
             self._executors = {
                 name: (pool or _own_thread)(name) for name in ("feed", "look", "search", "flow")
             }
-            for executor in dict.fromkeys(self._executors.values()):
-                stack.callback(executor.shutdown)
+            if pool is None:
+                for executor in self._executors.values():
+                    stack.callback(executor.shutdown)
             for name, part in (
                 ("feed", self.feed),
                 ("look", self._lookup),

@@ -165,7 +165,8 @@ class FlowLooks(Closing):
         lag = 0
         if self._looks:
             look = self._looks[-1]
-            lag = max(0, look.end - look.seats.get(number, 0))
+            if look.lag["index"].records:  # Without one, only a marker follows the last frame.
+                lag = max(0, look.end - look.seats.get(number, 0))
         return Shard(
             number,
             self._owned.get(number),
