@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TypeVar
@@ -20,16 +21,19 @@ import typer
 from worker.app import Application
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
+from worker.cli.demo import SAMPLES
 from worker.cli.inputs import Inputs
 from worker.http.server import url
 from worker.metrics import Metrics
+from worker.offline import offline_settings
 from worker.offline.embedded import Embedded, create_topics
 from worker.process.signals import stopping_on_signals
 from worker.queries.server import answering
 from worker.queries.service import QueryService
 from worker.settings import Settings
+from worker.settings.sections import ServeSection
 
-__all__ = ["page_of", "show_page"]
+__all__ = ["page_of", "samples", "show_page"]
 
 T = TypeVar("T")
 
@@ -40,30 +44,41 @@ _LATER = 400
 _MOST_AT_ONCE = 500
 
 
-def show_page(settings: Settings, samples: Sequence[str], port: int | None) -> None:
-    """Serve the page until Ctrl-C."""
+def show_page() -> None:
+    """Serve the page about the samples on any free port until Ctrl-C."""
+    given = offline_settings()
+    serve = ServeSection(port=0)
+    settings = given.model_copy(update={"app": _APP, "serve": serve})
     stopping = threading.Event()
-    if port is not None:
-        serve = settings.serve.model_copy(update={"port": port})
-        settings = settings.model_copy(update={"serve": serve})
+    with stopping_on_signals(stopping.set):
+        typer.echo("Filtering the bundled samples.")
+        values = samples(settings)
+        with page_of(settings, values[:-_LATER], values[-_LATER:], stopping) as address:
+            typer.echo(f"The page is on {address}/ until you press Ctrl-C.")
+            stopping.wait()
+
+
+def samples(settings: Settings) -> list[bytes]:
+    """Return the bundled samples, as they would be on the topic of the documents."""
     with (
-        stopping_on_signals(stopping.set),
         as_file(files("worker") / "samples") as folder,
-        Inputs([folder / name for name in samples], settings.documents) as inputs,
+        Inputs([folder / name for name in SAMPLES], settings.documents) as inputs,
     ):
         chunks = inputs.chunks(settings.limits.record_bytes)
-        values = [line.value for chunk in chunks for line in chunk if line.complete]
-    with stopping_on_signals(stopping.set), page_of(settings, values, stopping) as address:
-        typer.echo(f"The page is on {address}/ until you press Ctrl-C.")
-        stopping.wait()
+        return [line.value for chunk in chunks for line in chunk if line.complete]
 
 
 @contextmanager
 def page_of(
-    settings: Settings, values: Sequence[bytes], stopping: threading.Event
+    settings: Settings,
+    values: Sequence[bytes],
+    later: Iterable[bytes | None],
+    stopping: threading.Event,
 ) -> Iterator[str]:
-    """Filter documents on an in-process log, and yield the address of the page about them."""
-    settings = settings.model_copy(update={"app": _APP})
+    """Filter documents on an in-process log, and yield the address of the page about them.
+
+    Those that come ``later`` are fed in turns; None is a turn without one.
+    """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         thread = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="log"))
@@ -74,18 +89,18 @@ def page_of(
         service = QueryService(settings, Metrics(), stopping)
         site = on_thread(lambda: _Site(settings, directory, service))
         stack.callback(lambda: on_thread(site.close))
-        begun = max(len(values) - _LATER, 0)
-        for first in range(0, begun, _MOST_AT_ONCE):
-            some = values[first : min(first + _MOST_AT_ONCE, begun)]
-            on_thread(lambda some=some: site.feed(some))
+        for first in range(0, len(values), _MOST_AT_ONCE):
+            some = values[first : first + _MOST_AT_ONCE]
+            on_thread(partial(site.feed, some))
         stack.enter_context(service)
         service.show(site.bus, site.owners, lambda _name: thread)
         ended = threading.Event()
 
         def live() -> None:
-            left = iter(values[begun:])
+            left = iter(later)
             while not ended.wait(_TURN_SECONDS):
-                on_thread(lambda: site.feed([one for one in [next(left, None)] if one]))
+                value = next(left, None)
+                on_thread(partial(site.feed, [] if value is None else [value]))
 
         lives = threading.Thread(target=live, name="live", daemon=True)
         lives.start()

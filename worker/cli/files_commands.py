@@ -22,6 +22,7 @@ from worker.cli.options import (
     TextField,
     Threshold,
     for_files,
+    serve_extra,
     settings_of,
 )
 
@@ -30,8 +31,22 @@ __all__ = ["DEFAULT_SERVER", "dedupe", "demo", "explain", "query"]
 DEFAULT_SERVER = f"http://localhost:{SERVE_PORT}"
 
 
-def demo() -> None:
-    """Filter bundled sample documents, and show the duplicates found."""
+def demo(
+    *,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Show them on the page of `neardup serve`, until Ctrl-C."),
+    ] = False,
+) -> None:
+    r"""Filter bundled sample documents, and show the duplicates found.
+
+    `--page` needs the extra `neardup\[serve]`, and no Kafka.
+    """
+    if page:
+        with serve_extra():
+            from worker.cli.demo_page import show_page
+        show_page()
+        return
     from worker.cli.demo import demo as run
 
     run()

@@ -26,6 +26,7 @@ from worker.queries.pages import PATH
 from worker.queries.questions import Question, Questions
 from worker.queries.state import StateShards
 from worker.settings import Settings, load
+from worker.settings.tokens import token_in
 from worker.visible import counted
 
 __all__ = ["Asked", "ask_server", "ask_state", "print_answer"]
@@ -104,20 +105,21 @@ def ask_server(
     *,
     as_json: bool,
 ) -> None:
-    """Print what a server answers.
+    """Print what a server answers. The token is in the file that the settings name, if any.
 
     Raises:
         CommandError: it can't be reached, isn't ready, or the document can't be judged.
     """
     content = asked.content()
-    if asked.file is None or load(config, documents).documents.format == "text":
+    settings = load(config, documents)
+    if asked.file is None or settings.documents.format == "text":
         try:
             body = json.dumps({"text": content.decode()}).encode()
         except UnicodeDecodeError:
             raise CommandError("invalid-utf8: the text is not UTF-8", EXIT_FAILED) from None
     else:
         body = b'{"document": %s}' % content
-    status, said = _posted(server, body)
+    status, said = _posted(server, body, token_in(settings.serve.token_file, "serve.token_file"))
     if status != http.client.OK:
         raise CommandError(f"{server}: {_reason(status, said)}", EXIT_FAILED)
     try:
@@ -129,7 +131,7 @@ def ask_server(
     _print(reply, as_json=as_json)
 
 
-def _posted(server: str, body: bytes) -> tuple[int, bytes]:
+def _posted(server: str, body: bytes, token: bytes | None) -> tuple[int, bytes]:
     """Post a query; return the status and the body of the answer."""
     place = urlsplit(server if "://" in server else f"http://{server}")
     made = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
@@ -140,6 +142,8 @@ def _posted(server: str, body: bytes) -> tuple[int, bytes]:
     try:
         with closing(kind(place.hostname or "", port, timeout=_SECONDS)) as connection:
             headers = {"Content-Type": "application/json"}
+            if token is not None:
+                headers["Authorization"] = f"Bearer {token.decode()}"
             connection.request("POST", place.path.rstrip("/") + PATH, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)

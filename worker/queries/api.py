@@ -76,19 +76,19 @@ class QueryApi(Closing):
         self._bodies = _Bodies(_BODIES_BYTES)
         self._short, self._long = (Responder(respond, most) for most in (_TOGETHER, 1))
         self._reading = Reading(desk, self._body, rights)
-        self.app = Starlette(
+        app = Starlette(
             routes=[
                 Route(PATH, self._query, methods=["POST"]),
                 *self._reading.routes,
                 *page_routes(),
             ],
             middleware=[
-                Middleware(_Guarded),
                 Middleware(_OwnHosts, hosts=_LOOPBACK | {host.lower() for host in hosts}),
                 Middleware(_Allowed, rights=rights),
             ],
             exception_handlers={HTTPException: _refused, Exception: _failed},
         )
+        self.app: ASGIApp = _Guarded(app)
 
     async def _query(self, request: Request) -> Response:
         try:

@@ -13,7 +13,6 @@ from hashlib import sha256
 from hmac import compare_digest
 from hmac import new as hmac
 from ipaddress import ip_address
-from pathlib import Path
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -21,11 +20,10 @@ from starlette.responses import Response
 
 from worker.settings import ConfigurationError
 from worker.settings.sections import ServeSection
+from worker.settings.tokens import token_in
 
 __all__ = ["Right", "Rights", "checked_tls"]
 
-_LEAST_BYTES = 32
-_MOST_BYTES = 4_096
 _PURPOSE = b"neardup page session\n"
 _SESSION_SECONDS = 12 * 3_600
 
@@ -78,8 +76,8 @@ class Rights:
                 " serve.tls_cert_file and serve.tls_key_file, or serve.tls_in_front if a proxy"
                 " has it"
             )
-        reading = _token(at.token_file, "serve.token_file")
-        correcting = _token(at.correcting_token_file, "serve.correcting_token_file")
+        reading = token_in(at.token_file, "serve.token_file")
+        correcting = token_in(at.correcting_token_file, "serve.correcting_token_file")
         if reading is not None and reading == correcting:
             raise ConfigurationError(
                 "serve.correcting_token_file: has the token of serve.token_file, must have another"
@@ -144,29 +142,6 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-def _token(path: Path | None, setting: str) -> bytes | None:
-    """Return the token in a file, without white space around it.
-
-    Raises:
-        ConfigurationError: the file can't be read, or has no such token.
-    """
-    if path is None:
-        return None
-    try:
-        with path.open("rb") as file:
-            token = file.read(_MOST_BYTES + 1).strip()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigurationError(f"{setting}: {path}: {why}") from None
-    printable = token.isascii() and token.decode("latin-1").isprintable() and b" " not in token
-    if not _LEAST_BYTES <= len(token) <= _MOST_BYTES or not printable:
-        raise ConfigurationError(
-            f"{setting}: {path}: must be {_LEAST_BYTES} to {_MOST_BYTES} characters of ASCII"
-            " without spaces; for example the output of `openssl rand -hex 32`"
-        )
-    return token
 
 
 def checked_tls(at: ServeSection) -> tuple[str, str] | None:

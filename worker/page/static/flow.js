@@ -12,7 +12,7 @@ function trend(stage) {
 }
 
 function rate(value) {
-  return value === null ? "–" : `${number(value, value < 10 ? 1 : 0)}/s`;
+  return value === null ? "–" : `${number(value, value > 0 && value < 10 ? 1 : 0)}/s`;
 }
 
 function stages(flow) {
@@ -30,6 +30,7 @@ function outputs(flow) {
   return table(
     [["Topic", ""], ["Rate", "number"]],
     flow.outputs.map((one) => [make("code", {}, one.topic), rate(one.per_second)]),
+    "fit",
   );
 }
 
@@ -42,7 +43,7 @@ function shards(flow) {
       `${number(one.lag)} frames`,
       one.restoring ? "is being restored" : one.copy_behind === null ? "–" : one.copy_behind ? `${number(one.copy_behind)} behind` : "up to date",
     ]),
-    "stack",
+    "stack fit",
   );
 }
 

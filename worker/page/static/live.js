@@ -109,7 +109,7 @@ export async function view(main) {
     make("h1", {}, "Latest duplicates"),
     make("div", { class: "live" }, pair,
       make("section", { class: "list", "aria-label": "Latest duplicates" },
-        make("div", { class: "tools" }, state, make("span", { class: "quiet small" }, make("kbd", {}, "j"), " ", make("kbd", {}, "k"), " ", make("kbd", {}, "p")), pause), list)),
+        make("div", { class: "tools" }, state, pause), make("p", { class: "keys" }, "Keys: ", make("kbd", {}, "j"), " next, ", make("kbd", {}, "k"), " previous, ", make("kbd", {}, "p"), " pause"), list)),
   );
 
   const page = await get("/v1/duplicates", { limit: 50 });

@@ -84,7 +84,7 @@ export function compared(found, actions = []) {
     const toggle = long && make("button", { onclick: () => draw(!whole) }, whole ? "Only what differs" : "Whole texts");
     place.replaceChildren(
       make("div", { class: "tools" },
-        make("h2", { class: "fill" }, found.verdict === null ? "No comparison" : sentence(found)), actions, toggle || null),
+        make("h2", {}, found.verdict === null ? "No comparison" : sentence(found)), actions, toggle || null),
       ...(found.reason === null ? [] : [notice(`${found.reason}.`)]),
       make("div", { class: "sides" }, side(found, 0, whole), side(found, 1, whole)),
       ...(found.verdict === null ? [] : [legend(found), facts(found)].filter((one) => one !== null)),

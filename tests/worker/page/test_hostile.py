@@ -1,0 +1,76 @@
+"""Hostile texts stay inert, wherever they are shown."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.worker.page.conftest import HOSTILE, Shown
+
+SHORT = [name for name in HOSTILE if name != "one line"]
+
+
+def inert(page: Page) -> None:
+    """Nothing that a text wanted has happened."""
+    assert page.evaluate("window.hit") is None
+    assert page.locator("main img, main svg, main iframe, main script").count() == 0
+    assert page.title().endswith("– neardup")
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_pair_shows_it_as_text(page: Page, name: str) -> None:
+    found = page.request.get("/v1/documents", params={"id": f"{name} again"}).json()
+    page.goto(f"/pair?left={found['documents'][0]['sequence']}&match={name.replace(' ', '+')}")
+    expect(page.locator("h2")).to_contain_text("Near duplicates")
+    inert(page)
+    drawn = page.locator(".body").first
+    assert drawn.locator("bdi").count() > 0
+    for character in set(HOSTILE[name]):
+        if ord(character) in {*range(32), *range(0x7F, 0xA0)} or 0x2028 <= ord(character) <= 0x2069:
+            if character not in "\n\t":
+                assert character not in (drawn.text_content() or "")
+                assert f"U+{ord(character):04X}" in (drawn.text_content() or "")
+
+
+@pytest.mark.parametrize("view", ["/", "/flow", "/search?by=header&q=neardup-verdict"])
+def test_lists_show_it_as_text(page: Page, view: str) -> None:
+    page.goto(view)
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("main bdi").first).to_be_visible()
+    inert(page)
+
+
+def test_addresses_are_texts_as_well(page: Page) -> None:
+    script = "%3Cimg src=x onerror=window.hit=1%3E"
+    for path in (f"/ask?text={script}", f"/search?by=id&q={script}", f"/ask?id={script}"):
+        page.goto(path)
+        expect(page.locator("main h2, main .notice").first).to_be_visible()
+        inert(page)
+
+
+def test_two_megabytes_on_one_line_are_shown_in_part(page: Page) -> None:
+    found = page.request.get("/v1/documents", params={"id": "one line again"}).json()
+    page.goto(f"/pair?left={found['documents'][0]['sequence']}&match=one+line")
+    expect(page.locator("h2")).to_contain_text("Near duplicates")
+    expect(page.get_by_text("2,000,000 characters").first).to_be_visible()
+    assert page.evaluate("document.body.textContent.length") < 100_000
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1_280
+
+
+def test_the_policy_lets_nothing_else_run(page: Page, shown: Shown) -> None:
+    answer = page.goto("/")
+    assert answer is not None
+    policy = answer.headers["content-security-policy"]
+    for part in ("default-src 'none'", "script-src 'self'", "require-trusted-types-for 'script'"):
+        assert part in policy
+    assert "unsafe" not in policy
+    refused = page.evaluate(
+        """() => {
+          try { document.createElement("div").innerHTML = "<b>x</b>"; return false; }
+          catch (error) { return error instanceof TypeError; }
+        }"""
+    )
+    assert refused
+    assert page.request.get(f"{shown.address}/static/page.css").headers[
+        "x-content-type-options"
+    ] == "nosniff"  # fmt: skip
