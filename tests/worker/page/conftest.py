@@ -21,7 +21,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 LONG = "x" * 2_000_000
 HOSTILE = {
     "markup": '<img src="x" onerror="window.hit = 1"><svg onload="window.hit = 1"></svg> and so on',
-    "script": "<script>window.hit = 1</script><iframe srcdoc='<script>top.hit=1</script>'></iframe>",
+    "script": "<script>window.hit = 1</script><iframe srcdoc='<script>hit=1</script>'></iframe>",
     "template": "${window.hit = 1} {{constructor.constructor('window.hit=1')()}} javascript:hit=1",
     "right to left": "\u202epay to \u2066attacker\u2069 and not to the owner\u202c of the account",
     "terminal": "\x1b[2J\x1b]0;hit\x07\x9b31m red and then \x1b]8;;http://evil.example\x1b\\link",
