@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from lsh.text import lines_of
+from lsh.text import BREAKS
 
 __all__ = ["CONTEXT", "Aligned", "Piece", "Word", "aligned", "blocks", "pieces", "window", "words"]
 
+_BREAK = re.compile(f"(\r\n|[{''.join(sorted(BREAKS))}])")
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 CONTEXT = 12
 """How many tokens (words and spaces) to keep on each side of a difference."""
@@ -129,9 +130,10 @@ def _keyed(text: str, normalise: Callable[[str], str], left_out: Collection[str]
     listed = frozenset(left_out)
     found: list[Word] = []
     keys: dict[str, str] = {}
-    for number, line in enumerate(_lines(text)):
-        if number:
-            found.append(Word("\n", " "))
+    for number, line in enumerate(_BREAK.split(text)):
+        if number % 2:
+            found.append(Word(line, " "))
+            continue
         if line in listed:
             found.append(Word(line, _LISTED))
             continue
@@ -146,10 +148,6 @@ def _keyed(text: str, normalise: Callable[[str], str], left_out: Collection[str]
 
 _LISTED = "\0listed"
 """The key of a line that is left out; no normal form has this character."""
-
-
-def _lines(text: str) -> list[str]:
-    return lines_of(text.replace("\r\n", "\n"))
 
 
 def pieces(left: list[Word], right: list[Word], normalise: Callable[[str], str]) -> list[Piece]:

@@ -136,8 +136,9 @@ class _Connection(HttpToolsProtocol):
         self._whole = 0
         """The requests that are there, and aren't answered."""
         self._sending: asyncio.TimerHandle | None = None
-        # So the connection hears of whatever its client leaves unread.
-        transport.set_write_buffer_limits(high=0)
+        # So the connection hears of whatever its client leaves unread. With 0, one with TLS would
+        # hear that all was sent only at its next write.
+        transport.set_write_buffer_limits(high=1)
         self._wait()
         self.places.admit(self)
 
@@ -225,7 +226,7 @@ class _Connection(HttpToolsProtocol):
             self.transport.close()
             return False
         super().shutdown()
-        return True
+        return self.transport.can_write_eof()  # With TLS, whoever ends reads nothing more.
 
     def shutdown(self) -> None:
         """Answer what is to be answered, and then close: the server ends."""
