@@ -18,7 +18,7 @@ from worker.settings.sections import ServeSection
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
-LONG = "x" * 2_000_000
+LONG = "x" * 1_999_000
 HOSTILE = {
     "markup": '<img src="x" onerror="window.hit = 1"><svg onload="window.hit = 1"></svg> and so on',
     "script": "<script>window.hit = 1</script><iframe srcdoc='<script>hit=1</script>'></iframe>",

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.worker.page.conftest import HOSTILE, Shown
 
 SHORT = [name for name in HOSTILE if name != "one line"]
+
+
+def open_pair(page: Page, name: str) -> None:
+    """Open the pair of a text and its copy, whichever of them came first."""
+    for left in (name, f"{name} again"):
+        found = page.request.get("/v1/documents", params={"id": left}).json()["documents"][0]
+        if found["verdict"] == "duplicate":
+            given = {"left": found["sequence"], "match": found["matches"][0]["id"]}
+            page.goto(f"/pair?{urlencode(given)}")
+            expect(page.locator("h2")).to_contain_text("Near duplicates")
+            return
+    raise AssertionError(name)
 
 
 def inert(page: Page) -> None:
@@ -19,9 +33,7 @@ def inert(page: Page) -> None:
 
 @pytest.mark.parametrize("name", SHORT)
 def test_a_pair_shows_it_as_text(page: Page, name: str) -> None:
-    found = page.request.get("/v1/documents", params={"id": f"{name} again"}).json()
-    page.goto(f"/pair?left={found['documents'][0]['sequence']}&match={name.replace(' ', '+')}")
-    expect(page.locator("h2")).to_contain_text("Near duplicates")
+    open_pair(page, name)
     inert(page)
     drawn = page.locator(".body").first
     assert drawn.locator("bdi").count() > 0
@@ -49,10 +61,8 @@ def test_addresses_are_texts_as_well(page: Page) -> None:
 
 
 def test_two_megabytes_on_one_line_are_shown_in_part(page: Page) -> None:
-    found = page.request.get("/v1/documents", params={"id": "one line again"}).json()
-    page.goto(f"/pair?left={found['documents'][0]['sequence']}&match=one+line")
-    expect(page.locator("h2")).to_contain_text("Near duplicates")
-    expect(page.get_by_text("2,000,000 characters").first).to_be_visible()
+    open_pair(page, "one line")
+    expect(page.get_by_text("1,999,000 characters").first).to_be_visible()
     assert page.evaluate("document.body.textContent.length") < 100_000
     assert page.evaluate("document.documentElement.scrollWidth") <= 1_280
 

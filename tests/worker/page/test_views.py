@@ -45,7 +45,8 @@ def test_a_duplicate_is_shown_as_it_is_committed(page: Page, shown: Shown) -> No
 
 
 def test_a_pair_says_what_differs_and_what_does_not_count(page: Page) -> None:
-    page.goto(f"/pair?left={sequence_of(page, 'b')}&match=a")
+    left, right = sequence_of(page, "b"), sequence_of(page, "a")
+    page.goto(f"/pair?left={left}&right={right}")
     expect(page.locator("h2")).to_have_text("Near duplicates at threshold 0.8")
     sides = page.locator(".body")
     expect(sides.nth(0)).to_have_text(PLAIN.upper() + " Indeed!")
@@ -91,7 +92,7 @@ def test_the_flow_shows_stages_shards_and_rejections_with_the_command(page: Page
     page.goto("/flow")
     for text in ("fingerprint", "pages.duplicate", "this process"):
         expect(page.get_by_text(text, exact=True).first).to_be_visible()
-    expect(page.get_by_text("neardup redrive --app pages --reason invalid-json")).to_be_visible()
+    expect(page.get_by_text("neardup redrive --app pages --reason not-json")).to_be_visible()
 
 
 def test_a_campaign_has_members_and_a_plot(page: Page) -> None:
