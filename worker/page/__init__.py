@@ -19,7 +19,7 @@ __all__ = ["HEADERS", "VIEWS", "page_routes"]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src"
-    " 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
+    " 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
     " require-trusted-types-for 'script'; trusted-types 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",

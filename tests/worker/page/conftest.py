@@ -57,9 +57,11 @@ def shown() -> Iterator[Shown]:
             "index": {"cache_bytes": 1 << 20, "shards": 2},
         }
     )
-    values = [b"no JSON", document("a", PLAIN), document("b", PLAIN.upper() + " Indeed!")]
+    # They take turns on two partitions, of which the first one is read first.
+    values = [document("a", PLAIN), document("b", PLAIN.upper() + " Indeed!")]
     for name, text in HOSTILE.items():
         values += [document(name, text), document(f"{name} again", text + " ")]
+    values.append(b"no JSON")
     one = Shown("")
 
     def later() -> Iterator[bytes | None]:

@@ -51,7 +51,7 @@ def test_a_pair_says_what_differs_and_what_does_not_count(page: Page) -> None:
     sides = page.locator(".body")
     expect(sides.nth(0)).to_have_text(PLAIN.upper() + " Indeed!")
     expect(sides.nth(1)).to_have_text(PLAIN)
-    expect(page.locator("mark")).to_have_text([re.compile("Indeed")])
+    expect(page.locator(".body mark")).to_have_text([re.compile("Indeed")])
     expect(page.locator(".body .uncounted").first).to_be_visible()
     expect(page.get_by_text(re.compile(r"of 18, of 7 slots each"))).to_be_visible()
 

@@ -13,6 +13,7 @@ const VIEWS = [
 ];
 
 const main = document.querySelector("main");
+document.querySelector(".late").remove();
 
 function signIn() {
   const token = make("input", { id: "token", type: "password", autocomplete: "current-password", required: true });

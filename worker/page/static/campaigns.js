@@ -1,7 +1,7 @@
 // Groups of documents that match each other: the list, and one of them.
 
 import { get } from "./api.js";
-import { count, ident, make, moment, notice, number, shown, table } from "./dom.js";
+import { count, excerpt, ident, make, moment, notice, number, table } from "./dom.js";
 import { address } from "./pair.js";
 import { timePlot } from "./plot.js";
 
@@ -40,7 +40,7 @@ async function describe(cell, one) {
   if (sequence === undefined || sequence === null) return;
   try {
     const { documents } = await get("/v1/documents", { sequence });
-    cell.replaceChildren(shown(documents[0].text.replace(/\s+/g, " ").slice(0, 200), 160));
+    cell.replaceChildren(excerpt(documents[0].text, 160));
   } catch {
     cell.replaceChildren(make("span", { class: "quiet" }, "its text is gone"));
   }

@@ -24,6 +24,12 @@ export function shown(text, most = MOST) {
   return all;
 }
 
+// The beginning of a text, in one line.
+export function excerpt(text, most) {
+  const line = text.replace(/\s+/g, " ");
+  return shown(line.length > most ? `${line.slice(0, most)}…` : line);
+}
+
 function fill(all, text, most) {
   all.replaceChildren();
   let plain = "";

@@ -1,7 +1,7 @@
 // How documents pass through the stages.
 
 import { get } from "./api.js";
-import { make, moment, notice, number, shown, span, table } from "./dom.js";
+import { excerpt, make, moment, notice, number, shown, span, table } from "./dom.js";
 
 const EVERY = 2_000;
 
@@ -53,7 +53,7 @@ function rejected(flow) {
     [["Reason", "narrow"], ["Documents", "number"], ["The latest", "text"], ["At", "narrow"], ["Send again", ""]],
     flow.rejected.map((one) => [
       shown(one.reason), number(one.count),
-      make("div", {}, make("div", {}, shown(one.detail)), make("div", { class: "quiet small" }, `source ${one.source} `, shown(one.text, 160))),
+      make("div", {}, make("div", {}, shown(one.detail)), make("div", { class: "quiet small" }, `source ${one.source} `, excerpt(one.text, 160))),
       moment(one.time), make("code", {}, one.command),
     ]),
     "stack",

@@ -1,7 +1,7 @@
 // The latest duplicates, as they are committed.
 
 import { compare, get, parsed } from "./api.js";
-import { ident, make, notice, number, shown } from "./dom.js";
+import { excerpt, ident, make, notice, number } from "./dom.js";
 import { address, compared } from "./pair.js";
 
 const KEPT = 100;
@@ -26,7 +26,7 @@ export async function view(main) {
       "button", { type: "button", onclick: () => { halt(true); choose(one); } },
       make("span", { class: "cut" }, ident(one.id, 36)),
       make("span", { class: "quiet" }, best ? number(best.similarity, 2) : ""),
-      make("span", { class: "cut excerpt" }, shown(one.text.replace(/\s+/g, " "), 200)),
+      make("span", { class: "cut excerpt" }, excerpt(one.text, 200)),
     );
     return make("li", {}, button);
   }

@@ -1,7 +1,7 @@
 // Documents by id or by header, as they were published.
 
 import { get } from "./api.js";
-import { ident, make, moment, notice, number, shown, table } from "./dom.js";
+import { excerpt, ident, make, moment, notice, number, table } from "./dom.js";
 import { address } from "./pair.js";
 
 const EXAMPLES = { id: "an id", header: "a header, such as tenant=blue" };
@@ -20,7 +20,7 @@ export async function view(main, query) {
     location.replace(`/ask?${new URLSearchParams({ text: q })}`);
     return;
   }
-  main.append(make("h1", {}, "Documents with ", q ? make("span", { class: "id" }, shown(q, 200)) : EXAMPLES[by]));
+  main.append(make("h1", {}, "Documents with ", q ? make("span", { class: "id" }, excerpt(q, 200)) : EXAMPLES[by]));
   if (!q) return;
   const wait = make("p", { class: "quiet", role: "status" }, "Searching from the newest to the oldest…");
   main.append(wait);
@@ -35,7 +35,7 @@ export async function view(main, query) {
     table(
       [["Id", "narrow"], ["Text", "text"], ["Verdict", "narrow"], ["Published", "narrow"], ["", "narrow"]],
       found.documents.map((one) => [
-        ident(one.id, 32), shown(one.text, 160), verdict(one), moment(one.time),
+        ident(one.id, 32), excerpt(one.text, 160), verdict(one), moment(one.time),
         make("a", { href: `/ask?${new URLSearchParams({ id: one.id })}` }, "What it matches"),
       ]),
       "stack",
