@@ -13,6 +13,17 @@ function binned(times) {
   return [counts.map((_, at) => (first + at * width) / 1_000), counts];
 }
 
+// Times are in UTC, as everywhere on the page; the first of a day has its date.
+function labels(_, seconds) {
+  let day = "";
+  return seconds.map((one) => {
+    const text = new Date(one * 1_000).toISOString();
+    const date = text.slice(0, 10) === day ? "" : `\n${text.slice(0, 10)}`;
+    day = text.slice(0, 10);
+    return text.slice(11, 16) + date;
+  });
+}
+
 export async function timePlot(place, given) {
   const times = given.filter((time) => time >= 0);
   if (times.length < 2) return;
@@ -27,9 +38,9 @@ export async function timePlot(place, given) {
     const [accent, quiet, line] = ["--accent", "--quiet", "--line"].map((name) => style.getPropertyValue(name).trim());
     const axis = { stroke: quiet, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui" };
     const options = {
-      width: place.clientWidth, height: HEIGHT, legend: { show: false }, cursor: { show: false },
+      tzDate: (one) => Plot.tzDate(new Date(one * 1_000), "Etc/UTC"), width: place.clientWidth, height: HEIGHT, legend: { show: false }, cursor: { show: false },
       series: [{}, { stroke: accent, fill: accent, paths: Plot.paths.bars({ size: [0.7] }), points: { show: false } }],
-      axes: [axis, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }],
+      axes: [{ ...axis, space: 80, values: labels }, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }],
       scales: { y: { range: (_, __, most) => [0, Math.max(most, 1)] } },
     };
     place.replaceChildren();
