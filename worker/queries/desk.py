@@ -7,6 +7,7 @@ thread is bounded.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -32,6 +33,8 @@ from worker.queries.views import Compare, Compared, Comparison, Documents, Flow,
 __all__ = ["Busy", "Desk", "Pool"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 Pool = Callable[[str], Executor]
 """Returns the thread with a name; whoever made it ends it."""
@@ -116,8 +119,14 @@ class Desk(Closing):
         """Have the feed read until the end."""
         feed = self._executors["feed"]
         while not self._ending.is_set():
-            feed.submit(self.feed.poll, _POLL_SECONDS).result()
-            self._ending.wait(_RETRY_SECONDS if self.feed.trouble else _PAUSE_SECONDS)
+            pause = _RETRY_SECONDS
+            try:
+                feed.submit(self.feed.poll, _POLL_SECONDS).result()
+            except Exception:  # noqa: BLE001 -- logged; the page lives on without the latest
+                _log.exception("the latest duplicates can't be read; trying again")
+            else:
+                pause = _RETRY_SECONDS if self.feed.trouble else _PAUSE_SECONDS
+            self._ending.wait(pause)
 
     async def compare(self, asked: Compare) -> Comparison:
         """Return a comparison.
@@ -183,8 +192,9 @@ class Desk(Closing):
 
     async def flow(self) -> Flow:
         """Return how documents pass through the stages."""
-        reached, rejected = self._following.reached(), self.feed.rejections()
-        return await self._workers["flow"].run(lambda: self._flow.flow(reached, rejected))
+        reached, feed = self._following.reached(), self.feed
+        rejected, trouble = feed.rejections(), feed.trouble
+        return await self._workers["flow"].run(lambda: self._flow.flow(reached, rejected, trouble))
 
     def close(self) -> None:
         """End the threads, and close the readers."""

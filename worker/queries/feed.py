@@ -80,7 +80,7 @@ class Feed(Closing):
                 self._reader.start(error.partition, at)
             return
         except BusError as error:
-            self.trouble = str(error)
+            self.trouble = visible(str(error))
             self.close()
             return
         self.trouble = None

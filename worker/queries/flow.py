@@ -12,6 +12,7 @@ from worker.bus import Bus, BusError, LogReader, TopicPartition
 from worker.files.closing import Closing
 from worker.queries.following import Reached
 from worker.queries.views import Flow, Output, Rejection, Shard, Stage
+from worker.settings import ConfigurationError
 from worker.topology import STAGES, Topology
 from worker.visible import visible
 
@@ -56,8 +57,11 @@ class FlowLooks(Closing):
         self._owned: Mapping[int, str] = {}
         self._trouble: str | None = None
 
-    def flow(self, reached: Reached, rejected: list[Rejection]) -> Flow:
-        """Return the present state; ``reached`` is how far this server's copies are."""
+    def flow(self, reached: Reached, rejected: list[Rejection], trouble: str | None = None) -> Flow:
+        """Return the present state; ``reached`` is how far this server's copies are.
+
+        ``trouble`` is what keeps rejections from being read.
+        """
         if not self._looks or self._clock() - self._looks[-1].at >= _LEAST_SECONDS:
             self._try()
         looks = self._looks
@@ -72,7 +76,7 @@ class FlowLooks(Closing):
             ],
             [self._shard(number, reached) for number in shards],
             rejected,
-            self._trouble,
+            self._trouble or trouble,
         )
 
     def _try(self) -> None:
@@ -80,7 +84,7 @@ class FlowLooks(Closing):
         try:
             look = self._look()
             self._owned = self._owners()
-        except BusError as error:
+        except (BusError, ConfigurationError) as error:
             self._trouble = visible(str(error))
             self.close()
             return
