@@ -6,14 +6,14 @@ import sys
 import threading
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from worker.cli.demo_page import page_of, samples
 from worker.offline import offline_settings
 from worker.settings.sections import ServeSection
 
 FOLDER = Path(__file__).parent.parent / "docs" / "how-to" / "pictures"
-SIZE = {"width": 1_280, "height": 760}
+SIZE: ViewportSize = {"width": 1_280, "height": 760}
 
 
 def _live(page: Page) -> None:

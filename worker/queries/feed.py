@@ -37,7 +37,7 @@ class Since(NamedTuple):
     """What has come since a number: some of the latest, how many in all, and the next number."""
 
     duplicates: list[Duplicate]
-    count: int
+    of: int
     number: int
 
 

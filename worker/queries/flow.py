@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import monotonic, time
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ class FlowLooks(Closing):
             int(1_000 * time()),
             [self._stage(name) for name in STAGES] if looks else [],
             [
-                Output(name, topic, self._rate(lambda look, topic=topic: look.ends[topic]))
+                Output(name, topic, self._rate(partial(_end_of, topic)))
                 for name, topic in self._outputs().items()
             ],
             [self._shard(number, reached) for number in shards],
@@ -185,6 +186,10 @@ class FlowLooks(Closing):
             reader.close()
         self._readers.clear()
         self._meters.clear()
+
+
+def _end_of(topic: str, look: _Look) -> int:
+    return look.ends[topic]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -113,8 +113,8 @@ class Reading:
             yield b"retry: 2000\n\n"
             while not self._ended:
                 since = desk.feed.since(number, _SHOWN)
-                if since.count:
-                    news = msgspec.json.encode(News(since.duplicates, since.count))
+                if since.of:
+                    news = msgspec.json.encode(News(since.duplicates, since.of))
                     # JSON has no line breaks of its own, and those of texts are escaped.
                     yield b"id: %d\ndata: %s\n\n" % (since.number, news)
                     number, beat = since.number, monotonic()

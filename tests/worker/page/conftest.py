@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from worker.cli.demo_page import page_of
 from worker.settings import Settings
 from worker.settings.sections import ServeSection
-
-sync_api = pytest.importorskip("playwright.sync_api")
 
 LONG = "x" * 1_999_000
 HOSTILE = {
@@ -76,21 +75,21 @@ def shown() -> Iterator[Shown]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[sync_api.Browser]:
+def browser() -> Iterator[Browser]:
     program = shutil.which("chromium")
     if program is None:
         assert "NEARDUP_REQUIRE_CHROMIUM" not in os.environ, "chromium is not here"
         pytest.skip("chromium is not here")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with (
-        sync_api.sync_playwright() as playwright,
+        sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=program, args=arguments) as found,
     ):
         yield found
 
 
 @pytest.fixture
-def page(browser: sync_api.Browser, shown: Shown) -> Iterator[sync_api.Page]:
+def page(browser: Browser, shown: Shown) -> Iterator[Page]:
     """A page that fails the test if a script of it fails, or the policy refuses something."""
     with browser.new_context(base_url=shown.address) as context:
         opened = context.new_page()

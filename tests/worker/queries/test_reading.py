@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from localkafka.broker import wait_until
 from worker.cli.demo_page import page_of
 from worker.queries.openapi import described
 from worker.settings import Settings
@@ -199,6 +200,24 @@ def test_the_stream_tells_of_duplicates_and_ends_with_the_server(server: Server)
             line = answer.readline()
         news = json.loads(line.removeprefix(b"data: "))
         assert (news["of"], news["duplicates"][0]["id"]) == (1, "fresh")
+
+
+def test_streams_are_bounded_and_the_newest_is_told_to_come_back(server: Server) -> None:
+    with ExitStack() as stack:
+        for _ in range(64):
+            connection = stack.enter_context(closing(server.connect()))
+            connection.request("GET", "/v1/duplicates/stream")
+            assert connection.getresponse().readline() == b"retry: 2000\n"
+        status, said = server.get("/v1/duplicates/stream")
+        assert (status, said["error"]) == (503, "too many streams are open; try again")
+        assert server.get("/v1/duplicates?limit=1")[0] == 200
+
+    def gone() -> bool:
+        with closing(server.connect()) as connection:
+            connection.request("GET", "/v1/duplicates/stream")
+            return connection.getresponse().status == 200
+
+    wait_until(gone, 30, "the clients that left to be noticed")
 
 
 def test_a_server_ends_though_a_stream_is_open() -> None:
