@@ -47,6 +47,8 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _API = "/v1/"
 _OPEN = frozenset({"/v1/session", "/v1/openapi.json"})
 """What of the API needs no right."""
+_READ = "neardup.read"
+"""In the scope of a request whose body was read: there is none to wait for."""
 _ELSEWHERE = frozenset({"cross-site", "same-site"})
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::\d{1,5})?")
 """A host and maybe a port; IPv6 has brackets."""
@@ -113,6 +115,7 @@ class QueryApi(Closing):
         """
         try:
             async with self._bodies.received(request, self._length(request)) as body:
+                request.scope[_READ] = True
                 return body
         except BadRequest as why:
             raise HTTPException(HTTPStatus.BAD_REQUEST, str(why)) from None
@@ -308,7 +311,10 @@ async def _refused(request: Request, why: Exception) -> Response:
     reason = why.detail
     if request.url.path == PATH and why.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         reason = "queries are posted"
-    return _Refusal(why.status_code, reason, {**_UNSTORED, **(why.headers or {})})
+    headers = {**_UNSTORED, **(why.headers or {})}
+    if request.scope.get(_READ):
+        return Response(error(reason), why.status_code, headers, _JSON)
+    return _Refusal(why.status_code, reason, headers)
 
 
 async def _failed(request: Request, why: Exception) -> Response:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence as Several
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from worker.queries.views import (
     Failure,
     Flow,
     News,
+    Sequence,
     Session,
 )
 
@@ -28,7 +29,7 @@ _JSON, _EVENTS = "application/json", "text/event-stream"
 
 class _Parameter(NamedTuple):
     name: str
-    kind: type
+    kind: Any
     text: str
 
 
@@ -38,13 +39,15 @@ class _Operation(NamedTuple):
     text: str
     answer: type | None
     takes: type | None = None
-    parameters: Sequence[_Parameter] = ()
+    parameters: Several[_Parameter] = ()
     media: str = _JSON
-    refuses: Sequence[int] = (400, 401, 503)
+    refuses: Several[int] = (400, 401, 503)
 
 
-_LIMIT = _Parameter("limit", int, "how many, 1 to 100")
-_CURSOR = _Parameter("cursor", str, "`next` of the answer before")
+_LIMIT = _Parameter("limit", Annotated[int, msgspec.Meta(ge=1, le=100)], "how many")
+_CURSOR = _Parameter(
+    "cursor", Annotated[str, msgspec.Meta(pattern="^[0-9]{1,18}$")], "`next` of the answer before"
+)
 _OPERATIONS = (
     _Operation(
         "post", "/v1/query", "What a text or a document would match", Reply, Body,
@@ -62,7 +65,7 @@ _OPERATIONS = (
         parameters=(
             _Parameter("id", str, "the latest documents with this id"),
             _Parameter("header", str, "the latest documents with a header: `name` or `name=value`"),
-            _Parameter("sequence", int, "the document with this number, with its whole text"),
+            _Parameter("sequence", Sequence, "the document with this number, with its whole text"),
         ),
         refuses=(400, 401, 404, 503),
     ),

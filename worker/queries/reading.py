@@ -58,8 +58,7 @@ class Reading:
         self._ended = False
         self._streams = 0
         self.routes: list[BaseRoute] = [
-            Route("/v1/session", self._sign_in, methods=["POST"]),
-            Route("/v1/session", self._sign_out, methods=["DELETE"]),
+            Route("/v1/session", self._session, methods=["POST", "DELETE"]),
             Route("/v1/openapi.json", self._described, methods=["GET"]),
             Route("/v1/duplicates", self._duplicates, methods=["GET"]),
             Route("/v1/duplicates/stream", self._stream, methods=["GET"]),
@@ -72,16 +71,14 @@ class Reading:
         """End the streams; from any thread."""
         self._ended = True
 
-    async def _sign_in(self, request: Request) -> Response:
+    async def _session(self, request: Request) -> Response:
+        if request.method == "DELETE":
+            return self._rights.signed_out()
         asked = _decoded(_session, await self._body(request))
         answer = self._rights.signed_in(asked.token)
         if answer is None:
             raise HTTPException(HTTPStatus.FORBIDDEN, "this is not the token of this server")
         return answer
-
-    async def _sign_out(self, request: Request) -> Response:
-        del request
-        return self._rights.signed_out()
 
     async def _described(self, request: Request) -> Response:
         del request
@@ -138,15 +135,15 @@ class Reading:
         if asked[0] == "header":
             name, equals, value = given["header"].partition("=")
             return _json(await _done(desk.with_header(name, value if equals else None)))
-        sequence = _number(request, "sequence", 0, 0, (1 << 64) - 1)
+        sequence = _number(request, "sequence", 0, 0, (1 << 63) - 1)
         found = await _done(desk.document(sequence))
         document = Document(found.id, sequence, found.source, found.time, None, found.text, [], [])
         return _json(Documents([document], 1, complete=True))
 
     async def _comparison(self, request: Request) -> Response:
         asked = _decoded(_compare, await self._body(request))
-        _check(asked.left, "left", match=False)
-        _check(asked.right, "right", match=True)
+        _check(asked.left, "left")
+        _check(asked.right, "right")
         return _json(await _done(self._open().compare(asked)))
 
     async def _flow(self, request: Request) -> Response:
@@ -189,16 +186,15 @@ def _decoded(decode: Callable[[bytes], T], body: bytes) -> T:
         raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from None
 
 
-def _check(side: Side, name: str, *, match: bool) -> None:
+def _check(side: Side, name: str) -> None:
     """Refuse a side that names no document, or several.
 
     Raises:
         HTTPException: it does.
     """
-    given = [field for field in side.__struct_fields__ if getattr(side, field) is not msgspec.UNSET]
-    if len(given) != 1 or (given[0] == "match" and not match):
-        takes = "text, sequence or match" if match else "text or sequence"
-        raise HTTPException(HTTPStatus.BAD_REQUEST, f"{name}: takes one of {takes}")
+    fields = side.__struct_fields__
+    if sum(getattr(side, field) is not msgspec.UNSET for field in fields) != 1:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, f"{name}: takes one of {', '.join(fields)}")
 
 
 def _number(request: Request, name: str, default: int, least: int, most: int) -> int:

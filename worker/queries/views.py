@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -22,6 +22,8 @@ __all__ = [
     "News",
     "Output",
     "Rejection",
+    "Right",
+    "Sequence",
     "Session",
     "Shard",
     "Side",
@@ -81,22 +83,31 @@ class News(msgspec.Struct, frozen=True):
     of: int
 
 
-class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One side of a comparison: a text, or the document with a sequence number.
+Sequence = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""The number of a document."""
 
-    On the right also ``match``: the document with this id that the left one matches.
-    """
+
+class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One side of a comparison: a text, or the document with a sequence number."""
 
     text: str | msgspec.UnsetType = msgspec.UNSET
-    sequence: int | msgspec.UnsetType = msgspec.UNSET
+    sequence: Sequence | msgspec.UnsetType = msgspec.UNSET
+
+
+class Right(Side, frozen=True, forbid_unknown_fields=True):
+    """The right side; also the document with the id ``match`` that the left one matches."""
+
     match: str | msgspec.UnsetType = msgspec.UNSET
+
+
+_ONE = msgspec.Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})
 
 
 class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Two texts to compare."""
 
-    left: Side
-    right: Side
+    left: Annotated[Side, _ONE]
+    right: Annotated[Right, _ONE]
 
 
 class Compared(msgspec.Struct, frozen=True):

@@ -111,7 +111,7 @@ def test_the_latest_duplicates_come_first_and_by_page(server: Server) -> None:
         ("/v1/duplicates?cursor=-1", "cursor: got '-1'"),
         ("/v1/documents", "takes one of id"),
         ("/v1/documents?id=a&sequence=1", "takes one of id"),
-        (f"/v1/documents?sequence={1 << 64}", "sequence: got"),
+        (f"/v1/documents?sequence={1 << 63}", "sequence: got"),
         (f"/v1/documents?sequence={'9' * 5000}", "sequence: got"),
     ],
 )
@@ -127,8 +127,8 @@ def test_parameters_that_are_wrong_are_refused_with_the_reason(
     ("body", "reason"),
     [
         ({}, "missing required field"),
-        ({"left": {"text": "a"}, "right": {}}, "right: takes one of text, sequence or match"),
-        ({"left": {"match": "a"}, "right": {"text": "a"}}, "left: takes one of text or sequence"),
+        ({"left": {"text": "a"}, "right": {}}, "right: takes one of text, sequence, match"),
+        ({"left": {"match": "a"}, "right": {"text": "a"}}, "unknown field `match`"),
         ({"left": {"text": "a", "sequence": 1}, "right": {"text": "a"}}, "left: takes one"),
         ({"left": {"text": ""}, "right": {"text": "a"}}, "empty-text"),
         ({"left": {"txt": "a"}, "right": {"text": "a"}}, "unknown field"),
@@ -138,6 +138,18 @@ def test_comparisons_that_are_none_are_refused(server: Server, body: object, rea
     status, said = server.post("/v1/comparison", body)
     assert status == 400
     assert reason in said["error"]
+
+
+def test_a_connection_goes_on_after_a_refusal(server: Server) -> None:
+    given = {"Content-Type": "application/json"}
+    with closing(server.connect()) as connection:
+        for path, body in (("/v1/comparison", "[]"), ("/v1/session", "{}"), ("/v1/query", "{}")):
+            for _ in range(2):
+                connection.request("POST", path, body, given)
+                answer = connection.getresponse()
+                assert (answer.status, "error" in json.loads(answer.read())) == (400, True)
+        connection.request("GET", "/v1/documents")
+        assert connection.getresponse().status == 400
 
 
 def test_two_documents_are_compared(server: Server) -> None:
