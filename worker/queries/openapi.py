@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Several
 from functools import cache
+from inspect import cleandoc
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from worker.queries.answers import Reply
-from worker.queries.questions import Body
+from worker.queries.questions import Body, Query
 from worker.queries.views import (
     Compare,
     Comparison,
@@ -18,8 +19,10 @@ from worker.queries.views import (
     Failure,
     Flow,
     News,
+    Right,
     Sequence,
     Session,
+    Side,
 )
 
 __all__ = ["described"]
@@ -80,6 +83,8 @@ _OPERATIONS = (
     ),
     _Operation("delete", "/v1/session", "Take the cookie away", None, refuses=()),
 )  # fmt: skip
+_ONE_MEMBER = (Body, Query, Side, Right)
+"""They have exactly one of their members."""
 _REASONS = {
     400: "The request isn't of this form, or its only document can't be judged",
     401: "A token is missing, or is another one",
@@ -100,6 +105,11 @@ def described() -> bytes:
     _, schemas = msgspec.json.schema_components(
         [*types, Failure], ref_template="#/components/schemas/{name}"
     )
+    for schema in schemas.values():
+        if "description" in schema:
+            schema["description"] = cleandoc(schema["description"])
+    for kind in _ONE_MEMBER:
+        schemas[kind.__name__] |= {"minProperties": 1, "maxProperties": 1}
     paths: dict[str, dict[str, Any]] = {}
     for one in _OPERATIONS:
         paths.setdefault(one.path, {})[one.method] = _operation(one)
@@ -140,4 +150,4 @@ def _operation(one: _Operation) -> dict[str, Any]:
 
 
 def _content(kind: type, media: str = _JSON) -> dict[str, Any]:
-    return {media: {"schema": {"$ref": f"#/components/schemas/{kind.__name__.lstrip('_')}"}}}
+    return {media: {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}

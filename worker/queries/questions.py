@@ -13,7 +13,7 @@ from worker.formats.base import Unreadable
 from worker.formats.choice import document_format, text_format
 from worker.settings import Settings
 
-__all__ = ["MOST_QUESTIONS", "BadRequest", "Body", "Question", "Questions"]
+__all__ = ["MOST_QUESTIONS", "BadRequest", "Body", "Query", "Question", "Questions"]
 
 MOST_QUESTIONS = 100
 """The most questions in a request."""

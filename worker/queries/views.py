@@ -100,14 +100,11 @@ class Right(Side, frozen=True, forbid_unknown_fields=True):
     match: str | msgspec.UnsetType = msgspec.UNSET
 
 
-_ONE = msgspec.Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})
-
-
 class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Two texts to compare."""
 
-    left: Annotated[Side, _ONE]
-    right: Annotated[Right, _ONE]
+    left: Side
+    right: Right
 
 
 class Compared(msgspec.Struct, frozen=True):
