@@ -41,14 +41,14 @@ AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-core test-slow test-faults test-soak test-pythons lint format bench \
-        bench-index wheel docs docs-links lock compose-check pin-images clean
+        bench-index wheel docs docs-links pictures lock compose-check pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
 
 venv: $(VENV)/.runtime ## Create .venv with the locked runtime and neardup itself
 
-demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafka needed)
+demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine, without Kafka (ARGS=--page: in a browser)
 	@$(BIN)/neardup demo $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
@@ -93,6 +93,9 @@ wheel: $(VENV)/.wheel ## Build wheels for any Linux into dist/: neardup, and lsh
 docs: $(VENV)/.docs ## Build the pages into build/docs; a warning or a dead link is an error
 	@$(BIN)/sphinx-build -q -W --keep-going -n -j auto -b html -d build/doctrees docs build/docs
 	@echo "build/docs/index.html"
+
+pictures: $(VENV)/.dev ## Take the pictures of the page that the docs show (needs chromium)
+	@$(BIN)/python -m tools.pictures
 
 docs-links: $(VENV)/.docs ## Ask for every address outside that the pages name (needs the internet)
 	@$(BIN)/sphinx-build -q -b linkcheck -d build/doctrees docs build/links

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple, TypeAlias
 
+import msgspec
+
 __all__ = ["Differences", "Normalise", "Span", "differences"]
 
 Normalise: TypeAlias = Callable[[str], str]
@@ -22,12 +24,12 @@ _BEFORE = 36
 """How many tokens are kept before the first difference of long texts."""
 
 
-class Span(NamedTuple):
+class Span(msgspec.Struct, frozen=True):
     """A part of both texts, one after the other.
 
-    kind: same: the two sides are equal. counts: they differ, and so do their normal forms there.
-        aside: they differ in what doesn't count, such as case, look-alikes, markup, or lines that
-        are left out.
+    ``kind``: ``same``: the two sides are equal. ``counts``: they differ, and so do their normal
+    forms there. ``aside``: they differ in what doesn't count, such as case, look-alikes, markup, or
+    lines that are left out.
     """
 
     kind: Literal["same", "aside", "counts"]
@@ -125,5 +127,5 @@ def _joined(spans: Iterator[Span]) -> Iterator[Span]:
 
 
 def _together(spans: Sequence[Span]) -> Span:
-    left, right = ("".join(span[side] for span in spans) for side in (1, 2))
-    return Span(spans[0].kind, left, right)
+    left = "".join(span.left for span in spans)
+    return Span(spans[0].kind, left, "".join(span.right for span in spans))

@@ -4,6 +4,7 @@ import json
 import signal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,29 @@ def caught_up(server: Server, application: ApplicationUnderTest, path: Path) -> 
     return bool(server.ask(path)["position"] > last)
 
 
+def _shows(server: Server, application: ApplicationUnderTest) -> None:
+    """Check what the page reads: owners, rejections, duplicates, their texts and their matches."""
+
+    def flow() -> Any:  # noqa: ANN401 -- JSON
+        return server.get("/v1/flow")
+
+    wait_until(lambda: all(one["lag"] == 0 for one in flow()["stages"]), WAIT_SECONDS, "no lag")
+    assert flow()["trouble"] is None
+    assert all("alpha" in one["owner"] for one in flow()["shards"])
+    count = len(application.audit.duplicate)
+    wait_until(
+        lambda: len(server.get("/v1/duplicates?limit=100")["duplicates"]) == min(count, 100),
+        WAIT_SECONDS,
+        "the duplicates",
+    )
+    for one in server.get("/v1/duplicates?limit=3")["duplicates"]:
+        (found,) = server.get(f"/v1/documents?id={one['id']}")["documents"]
+        assert found["verdict"] == "duplicate"
+        whole = server.get(f"/v1/documents?sequence={one['sequence']}")["documents"][0]
+        assert (whole["id"], whole["source"]) == (one["id"], one["source"])
+        assert whole["text"] == dict(TEXTS)[one["id"]]
+
+
 @pytest.mark.slow
 def test_a_server_tells_the_verdicts_that_workers_then_publish(
     launch: Launch, tmp_path: Path
@@ -57,6 +81,7 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
             number = int(ident[1:])
             published(application, number, number + 1)
             wait_until(partial(caught_up, server, application, path), WAIT_SECONDS, "it")
+        _shows(server, application)
         server.kill()
         server.start(*ANY_PORTS)
         # It is ready when little is left to read, and says how much.

@@ -33,6 +33,11 @@ class Server(WorkerProcess):
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def get(self, path: str) -> Any:  # noqa: ANN401 -- JSON
+        """Return what it answers to whoever reads."""
+        with urllib.request.urlopen(f"{self._url('queries')}{path}", timeout=30) as answer:  # noqa: S310 -- ours
+            return json.loads(answer.read())
+
     def metrics(self) -> str:
         """Return what it exports."""
         with urllib.request.urlopen(f"{self._url('health')}/metrics", timeout=10) as answer:  # noqa: S310 -- ours

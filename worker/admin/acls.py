@@ -246,6 +246,11 @@ def _serve(names: _Names) -> Iterator[Grant]:
     yield from names.topic(one.fingerprints, "Read", role=role)
     yield from names.topic(names.later, "Read", role=role, when=_REINDEXED)
     yield Grant("group", one.group(role), "Describe", role=role)
+    page = "without it, the page lacks what it shows from there"
+    for name in (one.documents, *names.outputs):
+        yield from names.topic(name, "Read", role=role, when=page)
+    for name in map(one.group, STAGES):
+        yield Grant("group", name, "Describe", role=role, when=page)
 
 
 def _redrive(names: _Names) -> Iterator[Grant]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import monotonic, time
 from typing import NamedTuple
 
 from worker.bus import LogReader, OffsetOutOfRange, PartitionUnreadable, Record, TopicPartition
+from worker.topology import Topology
 
-__all__ = ["SMALL_FETCHES", "Lag", "LagMeter", "Span"]
+__all__ = ["SMALL_FETCHES", "Lag", "LagMeter", "Span", "committed_of", "inputs_of", "slowest"]
 
 _OLDEST_SECONDS = 3.0
 _OLDEST_PARTITIONS = 32
@@ -100,3 +102,29 @@ class LagMeter:
         if partition in unknown:
             self._known[partition, *unknown.pop(partition)] = stamp
             self._reader.stop(partition)
+
+
+def inputs_of(topology: Topology, stage: str) -> dict[str, int]:
+    """Return the inputs that count as a stage's lag; of route's, only the documents."""
+    return {
+        topic: partitions
+        for topic, partitions in topology.inputs(stage).items()
+        if stage != "route" or topic == topology.documents
+    }
+
+
+def committed_of(reader: LogReader, topics: Mapping[str, int]) -> dict[TopicPartition, int]:
+    """Return the offsets that a stage's group has committed of its inputs."""
+    partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
+    return {partition: at or 0 for partition, at in reader.committed(partitions).items()}
+
+
+def slowest(
+    topology: Topology, committed: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Return the position in each log; if several shards read one, that of the slowest."""
+    found: dict[TopicPartition, int] = {}
+    for partition, at in committed.items():
+        log = topology.log_of(partition)
+        found[log] = min(at, found.get(log, at))
+    return found

@@ -8,7 +8,7 @@ from time import monotonic
 
 from worker.bus import BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
 
-__all__ = ["Spans", "newest", "records_of"]
+__all__ = ["Spans", "newest", "records_of", "windows"]
 
 Spans = Mapping[TopicPartition, tuple[int, int]]
 """Half-open ranges of offsets, by partition."""
@@ -44,7 +44,7 @@ def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
     wanted = Counter(ids)
     found: dict[str, list[Record]] = {}
     offsets = count = 0
-    for window in _windows(spans):
+    for window in windows(spans):
         here: dict[str, list[Record]] = {}
         for record in records_of(reader, window, clock):
             ident = identify(record)
@@ -63,7 +63,7 @@ def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
     return found
 
 
-def _windows(spans: Spans) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
+def windows(spans: Spans) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
     """Cut the spans into windows, those at their ends first."""
     left = {partition: span for partition, span in spans.items() if span[0] < span[1]}
     size = _FIRST_WINDOW

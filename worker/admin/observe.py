@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Self
 
 from worker.admin.cluster import Cluster
-from worker.admin.lag import SMALL_FETCHES, Lag, LagMeter
+from worker.admin.lag import SMALL_FETCHES, Lag, LagMeter, committed_of, inputs_of, slowest
 from worker.admin.presence import Presence, PresenceMeter
 from worker.admin.reindex.in_use import in_use
 from worker.bus import (
@@ -225,7 +225,7 @@ class Observer:
 
     def _follow_lag(self) -> None:
         cluster = Cluster(self._options)  # A new client knows the current leaders.
-        inputs = {stage: self._inputs(stage) for stage in STAGES}
+        inputs = {stage: inputs_of(self.topology, stage) for stage in STAGES}
         topics = {topic: count for counts in inputs.values() for topic, count in counts.items()}
         topics |= {self.topology.fingerprints: 1}
         with ExitStack() as stack:
@@ -239,13 +239,13 @@ class Observer:
             groups = [self.topology.group(stage) for stage in STAGES]
             while not self._stopping.is_set():
                 committed = {
-                    stage: _committed(readers[stage], inputs[stage]) for stage in reversed(STAGES)
+                    stage: committed_of(readers[stage], inputs[stage]) for stage in reversed(STAGES)
                 }
                 ranges = cluster.ranges(topics)
                 spans = [
                     {
                         partition: (max(ranges[partition][0], at), ranges[partition][1])
-                        for partition, at in self._slowest(committed[stage]).items()
+                        for partition, at in slowest(self.topology, committed[stage]).items()
                     }
                     for stage in STAGES
                 ]
@@ -264,24 +264,3 @@ class Observer:
     def _lag_reader(self, stage: str, inputs: Iterable[str]) -> LogReader:
         logs = {self.topology.log_of(TopicPartition(topic, 0)).topic for topic in inputs}
         return self._reader(self.topology.group(stage), logs, SMALL_FETCHES)
-
-    def _slowest(self, committed: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return the position in each log; if several shards read one, that of the slowest."""
-        found: dict[TopicPartition, int] = {}
-        for partition, at in committed.items():
-            log = self.topology.log_of(partition)
-            found[log] = min(at, found.get(log, at))
-        return found
-
-    def _inputs(self, stage: str) -> dict[str, int]:
-        """Return the inputs that count as a stage's lag; of route's, only the documents."""
-        return {
-            topic: partitions
-            for topic, partitions in self.topology.inputs(stage).items()
-            if stage != "route" or topic == self.topology.documents
-        }
-
-
-def _committed(reader: LogReader, topics: dict[str, int]) -> dict[TopicPartition, int]:
-    partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
-    return {partition: at or 0 for partition, at in reader.committed(partitions).items()}

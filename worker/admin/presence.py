@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from worker.bus import TopicPartition
 
-__all__ = ["Members", "Presence", "PresenceMeter"]
+__all__ = ["Members", "Presence", "PresenceMeter", "owners"]
 
 Members = Mapping[str, Collection[TopicPartition]]
 """What the members of a group own, by the names of their workers."""
@@ -72,3 +72,13 @@ class PresenceMeter:
             tuple(seat.partition for seat in self._seats if seat not in owned),
             still,
         )
+
+
+def owners(members: Members, topic: str) -> dict[int, str]:
+    """Return which member of a group owns which partition of a topic."""
+    return {
+        place.partition: name
+        for name, places in members.items()
+        for place in places
+        if place.topic == topic
+    }

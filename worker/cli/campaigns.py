@@ -25,7 +25,7 @@ from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings import Settings
 from worker.visible import counted
 
-__all__ = ["Wanted", "of_files", "of_server"]
+__all__ = ["Server", "Wanted", "of_files", "of_server"]
 
 T = TypeVar("T")
 
@@ -48,7 +48,29 @@ class Wanted(NamedTuple):
     as_csv: bool
 
 
-def of_server(server: str, wanted: Wanted) -> None:
+class Server(NamedTuple):
+    """A server, and the token that it may take."""
+
+    url: str
+    token: bytes | None
+
+    def get(self, path: str, asked: Mapping[str, object], kind: type[T]) -> T:
+        """Return what it answers.
+
+        Raises:
+            CommandError: it can't be reached, or refuses.
+        """
+        status, said = send(self.url, "GET", f"{path}?{urlencode(asked)}", token=self.token)
+        if status != http.client.OK:
+            raise CommandError(f"{self.url}: {reason_of(status, said)}", EXIT_FAILED)
+        try:
+            return msgspec.json.decode(said, type=kind)
+        except ValueError as error:
+            why = f"{self.url}: not an answer of neardup serve: {error}"
+            raise CommandError(why, EXIT_FAILED) from None
+
+
+def of_server(server: Server, wanted: Wanted) -> None:
     """Show the groups of a server.
 
     Raises:
@@ -60,7 +82,7 @@ def of_server(server: str, wanted: Wanted) -> None:
         _show_members(_group(server, wanted.members, wanted.limit), wanted)
 
 
-def _listed(server: str, wanted: Wanted) -> Groups:
+def _listed(server: Server, wanted: Wanted) -> Groups:
     """Return the groups of as many pages as it takes."""
     asked: dict[str, object] = {"sort": wanted.sort, "min": wanted.least}
     if wanted.since is not None:
@@ -68,35 +90,24 @@ def _listed(server: str, wanted: Wanted) -> Groups:
     groups: list[Group] = []
     while True:
         asked["limit"] = min(_PAGE, wanted.limit - len(groups))
-        page = _asked(server, GROUPS_PATH, asked, Groups)
+        page = server.get(GROUPS_PATH, asked, Groups)
         groups += page.groups
         if page.next is None or len(groups) >= wanted.limit:
             return msgspec.structs.replace(page, groups=groups)
         asked["cursor"] = page.next
 
 
-def _group(server: str, name: str, limit: int) -> Group:
+def _group(server: Server, name: str, limit: int) -> Group:
     """Return a group with its members, of as many pages as it takes."""
     path, asked = f"{GROUPS_PATH}/{quote(name, safe='')}", dict[str, object]()
     members: list[GroupMember] = []
     while True:
         asked["limit"] = min(_PAGE, limit - len(members))
-        page = _asked(server, path, asked, Group)
+        page = server.get(path, asked, Group)
         members += page.members or ()
         if not page.next or len(members) >= limit:
             return msgspec.structs.replace(page, members=members)
         asked["cursor"] = page.next
-
-
-def _asked(server: str, path: str, asked: Mapping[str, object], kind: type[T]) -> T:
-    status, said = send(server, "GET", f"{path}?{urlencode(asked)}")
-    if status != http.client.OK:
-        raise CommandError(f"{server}: {reason_of(status, said)}", EXIT_FAILED)
-    try:
-        return msgspec.json.decode(said, type=kind)
-    except ValueError as error:
-        why = f"{server}: not an answer of neardup serve: {error}"
-        raise CommandError(why, EXIT_FAILED) from None
 
 
 class _Match(msgspec.Struct):

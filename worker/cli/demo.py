@@ -25,9 +25,9 @@ from worker.formats.choice import document_format
 from worker.offline import Counts, OfflineFilter, offline_settings
 from worker.settings import Settings
 
-__all__ = ["demo", "typed"]
+__all__ = ["SAMPLES", "demo", "typed"]
 
-_SAMPLES = {
+SAMPLES = {
     "onestop.jsonl.gz": "news at three reading levels",
     "pypa_advisories.jsonl.gz": "security advisories",
     "youtube_spam.jsonl.gz": "video comments",
@@ -63,6 +63,7 @@ def demo() -> None:
     command = typed()
     console.print(
         "Next:\n"
+        f"  {command} demo --page    look at the duplicates in a browser\n"
         f"  {command} dedupe FILE    filter your own JSON Lines\n"
         f"  {command} run            filter a Kafka topic\n"
         f"  {command} --help         list all commands\n"
@@ -91,13 +92,13 @@ def _filter(
     settings: Settings, folder: Path, scratch: Path
 ) -> tuple[dict[str, Counts], dict[str, list[_Pair]], dict[str, str]]:
     """Return counts and duplicates by file, and the text of each id."""
-    counts = {name: Counts() for name in _SAMPLES}
-    pairs: dict[str, list[_Pair]] = {name: [] for name in _SAMPLES}
+    counts = {name: Counts() for name in SAMPLES}
+    pairs: dict[str, list[_Pair]] = {name: [] for name in SAMPLES}
     texts: dict[str, str] = {}
     documents = document_format(settings)
     done = 0
     with (
-        Inputs([folder / name for name in _SAMPLES], settings.documents) as inputs,
+        Inputs([folder / name for name in SAMPLES], settings.documents) as inputs,
         OfflineFilter(settings, scratch) as judge,
         byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
     ):
@@ -124,7 +125,7 @@ def _summary(console: Console, counts: dict[str, Counts], seconds: float) -> Non
         table.add_column(verdict, justify="right", footer=f"{footer:,}")
     for name, count in counts.items():
         numbers = (count.documents, count.unique, count.duplicate, count.rejected)
-        table.add_row(_SAMPLES[name], *(f"{number:,}" for number in numbers))
+        table.add_row(SAMPLES[name], *(f"{number:,}" for number in numbers))
     console.print(table)
     console.print(f"{seconds:.1f} s, {total / seconds:,.0f} documents/s.\n")
 

@@ -22,6 +22,7 @@ from worker.cli.options import (
     TextField,
     Threshold,
     for_files,
+    serve_extra,
     settings_of,
 )
 
@@ -30,8 +31,22 @@ __all__ = ["DEFAULT_SERVER", "campaigns", "dedupe", "demo", "explain", "query"]
 DEFAULT_SERVER = f"http://localhost:{SERVE_PORT}"
 
 
-def demo() -> None:
-    """Filter bundled sample documents, and show the duplicates found."""
+def demo(
+    *,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Show them on the page of `neardup serve`, until Ctrl-C."),
+    ] = False,
+) -> None:
+    r"""Filter bundled sample documents, and show the duplicates found.
+
+    `--page` needs the extra `neardup\[serve]`, and no Kafka.
+    """
+    if page:
+        with serve_extra():
+            from worker.cli.demo_page import show_page
+        show_page()
+        return
     from worker.cli.demo import demo as run
 
     run()
@@ -387,6 +402,7 @@ def campaigns(
         str | None,
         typer.Option(metavar="URL", help=f"Ask this `neardup serve`. Default: {DEFAULT_SERVER}."),
     ] = None,
+    config: Config = None,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
 ) -> None:
@@ -394,15 +410,18 @@ def campaigns(
 
     A group is all that matches connect. `neardup serve` keeps them as documents come.
     """
-    from worker.cli.campaigns import Wanted, of_files, of_server
+    from worker.cli.campaigns import Server, Wanted, of_files, of_server
     from worker.cli.errors import CommandError
     from worker.offline import offline_settings
+    from worker.settings import load
+    from worker.settings.tokens import token_in
 
     if as_json and as_csv:
         raise CommandError("--json and --csv: choose one")
     wanted = Wanted(sort, since, least, limit, members, as_json, as_csv)
     if not files:
-        of_server(server or DEFAULT_SERVER, wanted)
+        token = token_in(load(config).serve.token_file, "serve.token_file")
+        of_server(Server(server or DEFAULT_SERVER, token), wanted)
         return
     if server is not None:
         raise CommandError("FILE and --server: choose one")

@@ -21,6 +21,7 @@ from worker.cli.options import (
     LogLevel,
     StateDir,
     for_kafka,
+    serve_extra,
     settings_of,
 )
 
@@ -39,7 +40,6 @@ __all__ = [
 _SERVE_DIRECTORY = Path("neardup-serve")
 _SERVE_PROBES_PORT = 9466
 """Of a server's metrics and health: a worker on the same machine has 9464, and queries 9465."""
-_SERVE_EXTRA = frozenset({"httptools", "starlette", "uvicorn"})
 Http = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Address for metrics and health."),
@@ -133,8 +133,6 @@ def serve(
     probes_host, probes_port = address(http)
     kind = log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT")
     with last_line(kind, begun=False):
-        from worker.settings import ConfigurationError
-
         settings = settings_of(
             config,
             bootstrap,
@@ -148,14 +146,8 @@ def serve(
             worker__log_level=log_level,
             worker__log_format=log_format,
         )
-        try:
+        with serve_extra():
             from worker.cli.serve import serve as body
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in _SERVE_EXTRA:
-                raise
-            raise ConfigurationError(
-                "to answer queries takes more: pip install 'neardup[serve]'"
-            ) from None
 
     body(settings)
 

@@ -5,7 +5,8 @@ This module imports nothing heavy, so that ``--help`` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "Threshold",
     "for_files",
     "for_kafka",
+    "serve_extra",
     "settings_of",
 ]
 
@@ -46,6 +48,7 @@ DOCUMENTS = "Documents"
 """The group of options about the documents in files."""
 SERVE_PORT = 9465
 """Where `neardup serve` is asked."""
+_SERVE_EXTRA = frozenset({"httptools", "starlette", "uvicorn"})
 
 Bootstrap = Annotated[
     str | None,
@@ -168,3 +171,22 @@ def for_files(
 
 def _dotted(given: Mapping[str, object]) -> dict[str, object]:
     return {name.replace("__", "."): value for name, value in given.items()}
+
+
+@contextmanager
+def serve_extra() -> Iterator[None]:
+    """Say which extra is missing, if what is imported within needs it.
+
+    Raises:
+        ConfigurationError: it is.
+    """
+    from worker.settings import ConfigurationError
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _SERVE_EXTRA:
+            raise
+        raise ConfigurationError(
+            "to answer queries takes more: pip install 'neardup[serve]'"
+        ) from None

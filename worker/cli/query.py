@@ -26,6 +26,7 @@ from worker.queries.pages import PATH
 from worker.queries.questions import Question, Questions
 from worker.queries.state import StateShards
 from worker.settings import Settings, load
+from worker.settings.tokens import token_in
 from worker.visible import counted
 
 __all__ = ["Asked", "ask_server", "ask_state", "print_answer", "reason_of", "send"]
@@ -104,20 +105,22 @@ def ask_server(
     *,
     as_json: bool,
 ) -> None:
-    """Print what a server answers.
+    """Print what a server answers. The token is in the file that the settings name, if any.
 
     Raises:
         CommandError: it can't be reached, isn't ready, or the document can't be judged.
     """
     content = asked.content()
-    if asked.file is None or load(config, documents).documents.format == "text":
+    settings = load(config, documents)
+    if asked.file is None or settings.documents.format == "text":
         try:
             body = json.dumps({"text": content.decode()}).encode()
         except UnicodeDecodeError:
             raise CommandError("invalid-utf8: the text is not UTF-8", EXIT_FAILED) from None
     else:
         body = b'{"document": %s}' % content
-    status, said = send(server, "POST", PATH, body)
+    token = token_in(settings.serve.token_file, "serve.token_file")
+    status, said = send(server, "POST", PATH, body, token)
     if status != http.client.OK:
         raise CommandError(f"{server}: {reason_of(status, said)}", EXIT_FAILED)
     try:
@@ -129,7 +132,9 @@ def ask_server(
     _print(reply, as_json=as_json)
 
 
-def send(server: str, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+def send(
+    server: str, method: str, path: str, body: bytes | None = None, token: bytes | None = None
+) -> tuple[int, bytes]:
     """Ask a server; return the status and the body of the answer.
 
     Raises:
@@ -144,6 +149,8 @@ def send(server: str, method: str, path: str, body: bytes | None = None) -> tupl
     try:
         with closing(kind(place.hostname or "", port, timeout=_SECONDS)) as connection:
             headers = {} if body is None else {"Content-Type": "application/json"}
+            if token is not None:
+                headers["Authorization"] = f"Bearer {token.decode()}"
             connection.request(method, place.path.rstrip("/") + path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)

@@ -10,6 +10,7 @@ from functools import partial
 from time import time
 
 from worker.admin import Cluster
+from worker.admin.presence import owners
 from worker.admin.reindex.in_use import planned
 from worker.app import Application, Environment
 from worker.bus.kafka.bus import KafkaBus
@@ -66,9 +67,13 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))
             _log.info("metrics and health on %s", url(worker.http_host, port))
         at = settings.serve
-        answers = answering(at, service.query, service.most_bytes, groups=service.groups)
+        answers = answering(
+            at, service.query, service.most_bytes, groups=service.groups, desk=service.desk
+        )
         asked = stack.enter_context(answers)
-        _log.info("queries on %s", url(at.host, asked))
+        scheme = "http" if at.tls_cert_file is None else "https"
+        _log.info("queries on %s", url(at.host, asked, scheme))
+        _log.info("the page is on %s/", url(at.host, asked, scheme))
         plan = Plan.of(settings)
 
         def look() -> None:
@@ -94,6 +99,8 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             leave()
         begin()
         service.begin(application)
+        group, cluster = topology.group("index"), Cluster(options)
+        service.show(bus, lambda: owners(cluster.members([group])[group], topology.seats))
         relax()
         threading.Thread(
             target=collect_until, args=(stopping,), name="collector", daemon=True

@@ -45,9 +45,9 @@ class Limits:
     """The size of a request's first line and headers at most."""
 
 
-def url(host: str, port: int) -> str:
+def url(host: str, port: int, scheme: str = "http") -> str:
     """Return the address as a client writes it: ``http://[::1]:9464``."""
-    return f"http://{_place(host, port)}"
+    return f"{scheme}://{_place(host, port)}"
 
 
 def _place(host: str, port: int) -> str:

@@ -1,9 +1,9 @@
-"""What clients may ask over HTTP: ``POST /v1/query``, and the groups by GET.
+"""What clients may ask over HTTP: ``POST /v1/query``, what `Reading` has, and the page.
 
 A web page that an operator looks at can make the browser send requests to a server on the same
 machine or network, by a name of its own that it lets point there (DNS rebinding). So `Host` and
 `Origin` must be of the server. A body must be declared as JSON, which a browser sends to another
-origin only if that allows it.
+origin only if that allows it. A browser that says that the page of another site asks is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
@@ -22,14 +21,18 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worker.files.closing import Closing
+from worker.page import HEADERS, page_routes
 from worker.queries.answers import error
-from worker.queries.group_pages import GROUPS_PATHS, AskedGroups
+from worker.queries.desk import Desk
+from worker.queries.group_pages import AskedGroups
 from worker.queries.pages import PATH
 from worker.queries.questions import BadRequest
+from worker.queries.reading import Reading
 from worker.queries.responder import Respond, Responder, Said
+from worker.queries.rights import Right, Rights
 
 __all__ = ["QueryApi"]
 
@@ -42,40 +45,55 @@ them."""
 _BODIES_BYTES = 64 << 20
 """The size of all bodies at most that are being received, or wait for their answer."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_API = "/v1/"
+_OPEN = frozenset({"/v1/session", "/v1/openapi.json"})
+"""What of the API needs no right."""
+_READ = "neardup.read"
+"""In the scope of a request whose body was read: there is none to wait for."""
+_ELSEWHERE = frozenset({"cross-site", "same-site"})
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::\d{1,5})?")
 """A host and maybe a port; IPv6 has brackets."""
 
 
 class QueryApi(Closing):
-    """Answers requests with what threads of its own are told by ``respond``, and by ``groups``."""
+    """Answers requests with what threads of its own are told by ``respond``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what is asked, by whom, and within which bounds
         self,
         respond: Respond,
-        groups: Callable[[AskedGroups], Said],
         most_bytes: int,
         hosts: Collection[str],
         seconds: float,
+        *,
+        rights: Rights,
+        groups: Callable[[AskedGroups], Said],
+        desk: Callable[[], Desk | None],
     ) -> None:
         """Begin.
 
         ``most_bytes`` is the size of a body at most. ``hosts`` are the names by which the server
         may be called beside those of loopback. ``seconds`` is how long an answer may take.
+        ``groups`` answers what is asked of the groups; ``desk`` returns what answers the rest, once
+        it is there.
         """
         self._most_bytes = most_bytes
         self._seconds = seconds
         self._bodies = _Bodies(_BODIES_BYTES)
-        self._groups = groups
-        self._reading = ThreadPoolExecutor(1, "groups")
         self._short, self._long = (Responder(respond, most) for most in (_TOGETHER, 1))
-        self.app = Starlette(
+        self._reading = Reading(desk, groups, self._body, rights, seconds)
+        app = Starlette(
             routes=[
                 Route(PATH, self._query, methods=["POST"]),
-                *(Route(path, self._ask_groups, methods=["GET"]) for path in GROUPS_PATHS),
+                *self._reading.routes,
+                *page_routes(),
             ],
-            middleware=[Middleware(_OwnHosts, hosts=_LOOPBACK | {host.lower() for host in hosts})],
+            middleware=[
+                Middleware(_OwnHosts, hosts=_LOOPBACK | {host.lower() for host in hosts}),
+                Middleware(_Allowed, rights=rights),
+            ],
             exception_handlers={HTTPException: _refused, Exception: _failed},
         )
+        self.app: ASGIApp = _Guarded(app)
 
     async def _query(self, request: Request) -> Response:
         try:
@@ -84,30 +102,32 @@ class QueryApi(Closing):
                 async with asyncio.timeout(self._seconds):
                     status, said = await responder.answer(body)
         except TimeoutError:
-            status, said = self._late()
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            said = error(f"there was no answer within {self._seconds:g} s")
         except BadRequest as why:
             status, said = HTTPStatus.BAD_REQUEST, error(str(why))
         except ClientDisconnect:
             return Response()  # Nobody is there to get it.
         return Response(said, status, _UNSTORED, _JSON)
 
-    async def _ask_groups(self, request: Request) -> Response:
-        asked = AskedGroups(
-            request.scope["route"].path,
-            request.path_params.get("id"),
-            [*request.query_params.multi_items()],
-        )
-        try:
-            async with asyncio.timeout(self._seconds):
-                loop = asyncio.get_running_loop()
-                status, said = await loop.run_in_executor(self._reading, self._groups, asked)
-        except TimeoutError:
-            status, said = self._late()
-        return Response(said, status, _UNSTORED, _JSON)
+    async def _body(self, request: Request) -> bytes:
+        """Return the body of a request.
 
-    def _late(self) -> Said:
-        reason = f"there was no answer within {self._seconds:g} s"
-        return HTTPStatus.SERVICE_UNAVAILABLE, error(reason)
+        Raises:
+            HTTPException: it may not be posted.
+        """
+        try:
+            async with self._bodies.received(request, self._length(request)) as body:
+                request.scope[_READ] = True
+                return body
+        except BadRequest as why:
+            raise HTTPException(HTTPStatus.BAD_REQUEST, str(why)) from None
+        except ClientDisconnect:
+            raise HTTPException(HTTPStatus.BAD_REQUEST, "the client has gone") from None
+
+    def end_streams(self) -> None:
+        """End what would go on for ever; from any thread."""
+        self._reading.end()
 
     def _length(self, request: Request) -> int:
         """Return the length of a body that may be posted.
@@ -132,7 +152,7 @@ class QueryApi(Closing):
 
     def close(self) -> None:
         """Answer what waits, and end the threads. Call it when nobody asks any more."""
-        self._reading.shutdown()
+        self._reading.close()
         self._short.end()
         self._long.end()
 
@@ -191,6 +211,46 @@ class _Bodies:
                 longest.reschedule(0)
 
 
+class _Guarded:
+    """Adds to each answer what keeps browsers from running, framing or guessing what it holds."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._headers = [(name.lower().encode(), one.encode()) for name, one in HEADERS.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *self._headers]
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+
+class _Allowed:
+    """Refuses those who may not read. What corrects asks for its own right: `rights` in the scope.
+
+    The page's files hold nothing of documents, and need no right.
+    """
+
+    def __init__(self, app: ASGIApp, rights: Rights) -> None:
+        self._app = app
+        self._rights = rights
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        scope["rights"] = given = self._rights.given(Headers(scope=scope))
+        path = scope["path"]
+        if path.startswith(_API) and path not in _OPEN and Right.READ not in given:
+            reason = "a token is missing, or it is not that of this server (serve.token_file)"
+            headers = {**_UNSTORED, "WWW-Authenticate": "Bearer"}
+            await _Refusal(HTTPStatus.UNAUTHORIZED, reason, headers)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
 class _OwnHosts:
     """Refuses requests that were meant for another host, or that another's page has sent."""
 
@@ -210,6 +270,9 @@ class _OwnHosts:
                 " that it may be called by"
             )
             await _Refusal(HTTPStatus.MISDIRECTED_REQUEST, reason)(scope, receive, send)
+        elif scope["path"].startswith(_API) and headers.get("sec-fetch-site") in _ELSEWHERE:
+            reason = "pages of other sites may not ask this server"
+            await _Refusal(HTTPStatus.FORBIDDEN, reason)(scope, receive, send)
         elif not all(self._allows(one.partition("://")[2], own) for one in origins):
             reason = f"pages of {', '.join(origins)!r} may not ask this server (serve.hosts)"
             await _Refusal(HTTPStatus.FORBIDDEN, reason)(scope, receive, send)
@@ -252,7 +315,10 @@ async def _refused(request: Request, why: Exception) -> Response:
     reason = why.detail
     if request.url.path == PATH and why.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         reason = "queries are posted"
-    return _Refusal(why.status_code, reason, {**_UNSTORED, **(why.headers or {})})
+    headers = {**_UNSTORED, **(why.headers or {})}
+    if request.scope.get(_READ):
+        return Response(error(reason), why.status_code, headers, _JSON)
+    return _Refusal(why.status_code, reason, headers)
 
 
 async def _failed(request: Request, why: Exception) -> Response:

@@ -39,7 +39,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 GROUPS_PATH = "/v1/groups"
-GROUP_PATH = "/v1/groups/{id}"
+GROUP_PATH = "/v1/groups/{id:path}"
 DOCUMENT_PATH = "/v1/documents/{id:path}/group"
 GROUPS_PATHS = (GROUPS_PATH, GROUP_PATH, DOCUMENT_PATH)
 _LIMIT = 100

@@ -13,7 +13,7 @@ from worker.formats.base import Unreadable
 from worker.formats.choice import document_format, text_format
 from worker.settings import Settings
 
-__all__ = ["MOST_QUESTIONS", "BadRequest", "Question", "Questions"]
+__all__ = ["MOST_QUESTIONS", "BadRequest", "Body", "Query", "Question", "Questions"]
 
 MOST_QUESTIONS = 100
 """The most questions in a request."""
@@ -30,17 +30,21 @@ class Question(NamedTuple):
     time: int
 
 
-class _One(msgspec.Struct, forbid_unknown_fields=True):
+class Query(msgspec.Struct, forbid_unknown_fields=True):
+    """A text, or a document as it would be in the topic of the documents."""
+
     text: str | msgspec.UnsetType = msgspec.UNSET
     document: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Body(_One, forbid_unknown_fields=True):
-    queries: list[_One] | msgspec.UnsetType = msgspec.UNSET
+class Body(Query, forbid_unknown_fields=True):
+    """A request: a text, a document, or several of these."""
+
+    queries: list[Query] | msgspec.UnsetType = msgspec.UNSET
 
 
 _FORM = 'takes {"text": …}, {"document": …}, or {"queries": […]} with a list of these'
-_decode = msgspec.json.Decoder(_Body).decode
+_decode = msgspec.json.Decoder(Body).decode
 _string = msgspec.json.Decoder(str).decode
 
 
@@ -83,7 +87,7 @@ class Questions:
         """Return the question of a text."""
         return self._read(text.encode(errors="surrogatepass"), texts=True)
 
-    def _question(self, one: _One) -> Question | Unreadable:
+    def _question(self, one: Query) -> Question | Unreadable:
         if one.text is not msgspec.UNSET:
             return self.text(one.text)
         assert one.document is not msgspec.UNSET  # noqa: S101 -- it has one of the two
@@ -107,7 +111,7 @@ class Questions:
         return Question(found.text, found.time)
 
 
-def _single(body: _Body) -> Iterator[_One]:
+def _single(body: Body) -> Iterator[Query]:
     """Yield what asks one question.
 
     Raises:
@@ -123,7 +127,7 @@ def _single(body: _Body) -> Iterator[_One]:
     yield from map(_checked, body.queries)
 
 
-def _checked(one: _One) -> _One:
+def _checked(one: Query) -> Query:
     if (one.text is msgspec.UNSET) == (one.document is msgspec.UNSET):
         raise BadRequest("a query has either a text or a document")
     return one

@@ -29,8 +29,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from worker.http.server import listening
 from worker.queries.api import QueryApi
+from worker.queries.desk import Desk
 from worker.queries.group_pages import AskedGroups, no_groups
 from worker.queries.responder import Respond, Said
+from worker.queries.rights import Rights, checked_tls
 from worker.settings.sections import ServeSection
 
 __all__ = ["Limits", "answering", "serving"]
@@ -109,7 +111,10 @@ class _Sender:
     def write_eof(self) -> None:
         self._flush()
         self._ended = True
-        self._transport.write_eof()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:  # With TLS there is no half-closed connection.
+            self._transport.close()
 
     def close(self) -> None:
         self._flush()
@@ -132,8 +137,9 @@ class _Connection(HttpToolsProtocol):
         self._whole = 0
         """The requests that are there, and aren't answered."""
         self._sending: asyncio.TimerHandle | None = None
-        # So the connection hears of whatever its client leaves unread.
-        transport.set_write_buffer_limits(high=0)
+        # So the connection hears of whatever its client leaves unread. With 0, one with TLS would
+        # hear that all was sent only at its next write.
+        transport.set_write_buffer_limits(high=1)
         self._wait()
         self.places.admit(self)
 
@@ -221,7 +227,7 @@ class _Connection(HttpToolsProtocol):
             self.transport.close()
             return False
         super().shutdown()
-        return True
+        return self.transport.can_write_eof()  # With TLS, whoever ends reads nothing more.
 
     def shutdown(self) -> None:
         """Answer what is to be answered, and then close: the server ends."""
@@ -240,36 +246,66 @@ class _Connection(HttpToolsProtocol):
             self._sending.cancel()
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop whose servers give a client a bounded time for TLS, which uvicorn can't."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    async def create_server(self, *given: Any, **named: Any) -> asyncio.Server:  # noqa: ANN401 -- as in asyncio
+        if named.get("ssl") is not None:
+            named["ssl_handshake_timeout"] = named["ssl_shutdown_timeout"] = self._seconds
+        return await super().create_server(*given, **named)
+
+
 @contextmanager
-def answering(
+def answering(  # noqa: PLR0913 -- who answers what, where, and within which bounds
     at: ServeSection,
     respond: Respond,
     most_bytes: int,
     limits: Limits | None = None,
+    *,
     groups: Callable[[AskedGroups], Said] = no_groups,
+    desk: Callable[[], Desk | None] = lambda: None,
 ) -> Iterator[int]:
     """Answer queries with what ``respond`` returns, and yield the port; see `QueryApi`.
 
     Raises:
-        ConfigurationError: the server can't listen on the address.
+        ConfigurationError: the server can't listen on the address, or may not.
     """
     served = limits or Limits()
+    rights, tls = Rights.of(at), checked_tls(at)
     listener = listening(at.host, at.port, "serve.host, serve.port", "--listen")
     port = listener.getsockname()[1]
     hosts = {at.host, *at.hosts}
     with (
-        QueryApi(respond, groups, most_bytes, hosts, served.seconds / 2) as api,
-        serving(listener, api.app, served),
+        QueryApi(
+            respond,
+            most_bytes,
+            hosts,
+            served.seconds / 2,
+            rights=rights,
+            groups=groups,
+            desk=desk,
+        ) as api,
+        serving(listener, api.app, served, api.end_streams, tls),
     ):
         yield port
 
 
 @contextmanager
-def serving(listener: socket.socket, app: ASGIApp, limits: Limits | None = None) -> Iterator[None]:
+def serving(
+    listener: socket.socket,
+    app: ASGIApp,
+    limits: Limits | None = None,
+    end_streams: Callable[[], None] = lambda: None,
+    tls: tuple[str, str] | None = None,
+) -> Iterator[None]:
     """Serve an application in a separate thread, and close the listener at the end.
 
-    What is being answered then is answered first, within `Limits.seconds`. Streams must end by
-    themselves.
+    What is being answered then is answered first, within `Limits.seconds`. Streams don't end by
+    themselves, so ``end_streams`` must see to it. ``tls`` are files with a certificate and its key.
     """
     served = limits or Limits()
 
@@ -286,6 +322,8 @@ def serving(listener: socket.socket, app: ASGIApp, limits: Limits | None = None)
         log_level=logging.ERROR,
         access_log=False,
         server_header=False,
+        ssl_certfile=tls and tls[0],
+        ssl_keyfile=tls and tls[1],
         proxy_headers=False,
         timeout_keep_alive=math.ceil(served.seconds),
         timeout_graceful_shutdown=math.ceil(served.seconds),
@@ -297,10 +335,15 @@ def serving(listener: socket.socket, app: ASGIApp, limits: Limits | None = None)
         for left in [*server.server_state.connections, *Connection.places.refused]:
             left.transport.abort()
 
-    thread = threading.Thread(target=asyncio.run, args=(serve(),), name="queries", daemon=True)
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: _Loop(served.seconds)) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run, name="queries", daemon=True)
     thread.start()
     try:
         yield
     finally:
+        end_streams()
         server.should_exit = True
         thread.join()

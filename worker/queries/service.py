@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from http import HTTPStatus
 from threading import Event
@@ -18,6 +19,8 @@ from worker.metrics import Metrics, table
 from worker.process.heap import show_memory
 from worker.queries.answers import error
 from worker.queries.asking import Asker
+from worker.queries.desk import Desk, Pool
+from worker.queries.flow import Owners
 from worker.queries.following import Following
 from worker.queries.group_pages import AskedGroups, GroupPages
 from worker.queries.pages import QueryPages
@@ -51,6 +54,7 @@ class QueryService(Closing):
         self._following: Following | None = None
         self._pages: QueryPages | None = None
         self._group_pages: GroupPages | None = None
+        self._desk: Desk | None = None
         self._failed = False
         self._figures = ShardFigures()
 
@@ -73,6 +77,18 @@ class QueryService(Closing):
         self._pages = QueryPages(questions, asker, following, self._metrics)
         self._group_pages = GroupPages(following)
         return following
+
+    def show(self, bus: Bus, owners: Owners, pool: Pool | None = None) -> Desk:
+        """Begin to answer what is read beside queries; call it after `begin`. See `Desk`."""
+        application, following = self._application, self._following
+        assert application is not None  # noqa: S101 -- `begin` comes first
+        assert following is not None  # noqa: S101
+        self._desk = Desk(application, bus, following, owners, pool)
+        return self._desk
+
+    def desk(self) -> Desk | None:
+        """Return what answers beside queries; None before `show`."""
+        return self._desk
 
     def run(self, bus: Bus) -> None:
         """Follow the log until the process is told to stop.
@@ -144,5 +160,8 @@ class QueryService(Closing):
 
     def close(self) -> None:
         """End the thread and close the stores, within a bounded time."""
-        if self._following is not None:
-            self._following.close()
+        with ExitStack() as stack:
+            if self._following is not None:
+                stack.callback(self._following.close)
+            if self._desk is not None:
+                stack.callback(self._desk.close)

@@ -723,6 +723,19 @@ class ServeSection(_Section):
         description="host names by which clients and proxies may call `neardup serve`, separated by"
         " commas, beside localhost and the address that it listens on",
     )
+    token_file: Path | None = Field(
+        None,
+        description="file with the token, of at least 32 bytes, that clients need to read; every"
+        " address but loopback takes one",
+    )
+    correcting_token_file: Path | None = Field(
+        None, description="file with another token, which allows corrections and reading"
+    )
+    tls_cert_file: Path | None = Field(None, description="certificate chain of the server, in PEM")
+    tls_key_file: Path | None = Field(None, description="its private key, in PEM")
+    tls_in_front: bool = Field(
+        default=False, description="a proxy in front has TLS; nobody else reaches the port"
+    )
 
     groups: bool = Field(
         default=True,

@@ -83,6 +83,20 @@ def test_it_says_what_the_server_refuses(server: Server, arguments: list[str], s
     assert done.stderr.decode() == f"neardup: 127.0.0.1:{server.port}: {said}\n"
 
 
+def test_it_sends_the_token_as_query_does(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("t" * 32)
+    config = tmp_path / "neardup.toml"
+    config.write_text(f'serve.token_file = "{token}"\n')
+    with serving(tmp_path / "served", serve={"token_file": token}) as made:
+        made.begin()
+        for command in (["campaigns"], ["query", "a text of its own"]):
+            asking = *command, "--server", f"127.0.0.1:{made.port}"
+            assert b"a token is missing" in neardup(*asking).stderr
+            done = neardup(*asking, "--config", config)
+            assert (done.returncode, done.stderr) == (0, b"")
+
+
 def of_file(tmp_path: Path, *arguments: str, verdicts: bytes = VERDICTS) -> Any:  # noqa: ANN401 -- JSON
     path = tmp_path / "verdicts.jsonl"
     path.write_bytes(verdicts)

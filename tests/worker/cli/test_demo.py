@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.support.command_line import neardup
+from tests.support.command_line import ROOT, environment, neardup
 from worker.cli.comparison import compared
 from worker.cli.demo import typed
 
@@ -21,6 +25,25 @@ def test_the_demo_shows_counts_and_pairs_in_plain_text() -> None:
     assert text.count(" is a duplicate of ") == 3
     assert f"{typed()} dedupe FILE" in text
     assert "\x1b" not in text
+
+
+def test_the_page_of_the_demo_is_on_a_port_until_it_is_interrupted() -> None:
+    command = [sys.executable, "-c", "from worker.cli import main; main()", "demo", "--page"]
+    with subprocess.Popen(
+        command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout is not None
+        try:
+            said = next(line for line in demo.stdout if line.startswith("The page is on "))
+            address = said.split()[4]
+            with urllib.request.urlopen(f"{address}v1/duplicates", timeout=30) as answer:  # noqa: S310 -- ours
+                assert json.loads(answer.read())["duplicates"]
+            with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310
+                assert b"<title>neardup</title>" in answer.read()
+            demo.send_signal(signal.SIGINT)
+            assert demo.wait(30) == 0
+        finally:
+            demo.kill()
 
 
 def test_the_commands_that_the_demo_names_can_be_typed(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from worker.http import server as probes
 from worker.http.probes import answer
+from worker.http.server import listening
 from worker.queries import server as queries
-from worker.queries.responder import Said
-from worker.settings.sections import ServeSection
+from worker.queries.api import QueryApi
+from worker.queries.responder import Respond, Said
+from worker.queries.rights import Rights
 
 __all__ = ["DEADLINE", "SERVERS", "Attacked", "connect", "post", "rest", "status_of", "whole"]
 
@@ -46,7 +48,20 @@ def _queries(
         return [(HTTPStatus.OK, respond()) for _ in bodies]
 
     limits = queries.Limits(seconds=seconds, connections=connections, patience_seconds=0)
-    return queries.answering(ServeSection(host=host, port=0), each, MOST_BYTES, limits)
+    return _answering(host, each, limits)
+
+
+@contextmanager
+def _answering(host: str, respond: Respond, limits: queries.Limits) -> Iterator[int]:
+    """Answer on any address without a token, which `queries.answering` refuses."""
+    rights = Rights(None, None, secure=False)
+    with closing(listening(host, 0, "", "")) as listener:
+        port: int = listener.getsockname()[1]
+        with (
+            QueryApi(respond, MOST_BYTES, {host}, limits.seconds / 2, rights=rights) as api,
+            queries.serving(listener, api.app, limits),
+        ):
+            yield port
 
 
 @dataclass(frozen=True)

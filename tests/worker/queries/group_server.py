@@ -16,7 +16,6 @@ from worker.app import Application, Environment
 from worker.metrics import Metrics
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
-from worker.settings.sections import ServeSection
 
 __all__ = ["HOUR", "TEXTS", "TIME", "Server", "serving"]
 
@@ -42,7 +41,11 @@ class Server:
             site.settings, site.topology, site.bus, directory / "server", environment=Environment()
         )
         asked = answering(
-            ServeSection(port=0), service.query, service.most_bytes, Limits(60), service.groups
+            site.settings.serve.model_copy(update={"port": 0}),
+            service.query,
+            service.most_bytes,
+            Limits(60),
+            groups=service.groups,
         )
         self.port = stack.enter_context(asked)
 

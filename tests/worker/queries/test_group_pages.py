@@ -86,6 +86,7 @@ def test_a_document_leads_to_its_group(server: Server) -> None:
     [
         ("/v1/groups/77777777777", "'77777777777' is no group"),
         ("/v1/groups/fox0", "'fox0' is no group"),
+        ("/v1/groups/fox%2F0", "'fox/0' is no group"),
         ("/v1/groups/" + "9" * 40, "is no group"),
         ("/v1/documents/nobody/group", "'nobody' is in no group"),
         ("/v1/documents//group", "'' is in no group"),

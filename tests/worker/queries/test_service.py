@@ -52,7 +52,7 @@ class Server:
             environment=Environment(self.metrics),
         )
         asked = answering(
-            AT, self.service.query, self.service.most_bytes, PATIENT, self.service.groups
+            AT, self.service.query, self.service.most_bytes, PATIENT, groups=self.service.groups
         )
         self.port = stack.enter_context(asked)
         pages = Pages(self.metrics, self.service.health)

@@ -1,0 +1,70 @@
+"""Takes the pictures of the page that the docs show: ``python -m tools.pictures``."""
+
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+from worker.cli.demo_page import page_of, samples
+from worker.offline import offline_settings
+from worker.settings.sections import ServeSection
+
+FOLDER = Path(__file__).parent.parent / "docs" / "how-to" / "pictures"
+SIZE: ViewportSize = {"width": 1_280, "height": 760}
+
+
+def _live(page: Page) -> None:
+    page.goto("/")
+    # One that differs from its match: pairs of equal texts show little.
+    rows = page.locator(".feed button")
+    rows.first.wait_for()
+    for at in range(rows.count()):
+        rows.nth(at).click()
+        page.locator(".side").first.wait_for()
+        page.wait_for_timeout(300)
+        if page.locator(".body mark").count():
+            break
+
+
+def _ask(page: Page) -> None:
+    page.goto("/ask?text=I+love+this+song")
+    page.locator(".side").first.wait_for()
+
+
+def _flow(page: Page) -> None:
+    page.goto("/flow")
+    page.wait_for_timeout(5_000)  # A rate takes two looks.
+
+
+VIEWS = {"live": _live, "ask": _ask, "flow": _flow}
+
+
+def main() -> int:
+    """Take all pictures; return 0."""
+    settings = offline_settings().model_copy(update={"app": "demo", "serve": ServeSection(port=0)})
+    # The news, which are first, come last: they are longer than comments, and differ more.
+    known = samples(settings)
+    news = next(at for at, value in enumerate(known) if b"PYSEC" in value)
+    values = known[news:] + known[:news]
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    program = shutil.which("chromium")
+    FOLDER.mkdir(exist_ok=True)
+    with (
+        page_of(settings, values[:-60], values[-60:], threading.Event()) as address,
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=program, args=arguments) as browser,
+        browser.new_context(base_url=address, viewport=SIZE) as context,
+    ):
+        page = context.new_page()
+        for name, show in VIEWS.items():
+            show(page)
+            page.screenshot(path=FOLDER / f"{name}.png")
+            print(FOLDER / f"{name}.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+// Shows the view that the address names.
+
+import { post, Refused } from "./api.js";
+import { make, notice } from "./dom.js";
+
+const VIEWS = [
+  [/^\/$/, "Live", () => import("./live.js")],
+  [/^\/pair$/, "Pair", () => import("./pair.js")],
+  [/^\/campaigns(?:\/(.+))?$/, "Campaigns", () => import("./campaigns.js")],
+  [/^\/ask$/, "Ask", () => import("./ask.js")],
+  [/^\/search$/, "Search", () => import("./search.js")],
+  [/^\/flow$/, "Flow", () => import("./flow.js")],
+];
+
+const main = document.querySelector("main");
+document.querySelector(".late").remove();
+
+function signIn() {
+  const token = make("input", { id: "token", type: "password", autocomplete: "current-password", required: true });
+  const said = make("div");
+  const form = make("form", {},
+    make("p", {}, make("label", { for: "token" }, "The token of this server")),
+    make("div", { class: "tools" }, token, make("button", { class: "main" }, "Sign in")), said);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await post("/v1/session", JSON.stringify({ token: token.value.trim() }));
+      location.reload();
+    } catch (error) {
+      said.replaceChildren(notice(error.message, true));
+    }
+  });
+  main.replaceChildren(make("h1", {}, "Sign in"), form);
+  token.focus();
+}
+
+async function show() {
+  const path = location.pathname;
+  const [pattern, name, load] = VIEWS.find(([one]) => one.test(path)) ?? VIEWS[0];
+  const query = new URLSearchParams(location.search);
+  document.title = `${name} – neardup`;
+  for (const link of document.querySelectorAll("nav a")) {
+    const own = link.getAttribute("href");
+    if (own === path || (own !== "/" && path.startsWith(`${own}/`))) link.setAttribute("aria-current", "page");
+  }
+  const by = document.querySelector("#by");
+  if (path === "/search" && ["id", "header", "text"].includes(query.get("by"))) by.value = query.get("by");
+  if (path === "/search") document.querySelector("#q").value = query.get("q") ?? "";
+  try {
+    const { view } = await load();
+    await view(main, query, pattern.exec(path)?.[1]);
+  } catch (error) {
+    if (error instanceof Refused && error.status === 401) signIn();
+    else if (error instanceof Refused) main.append(notice(error.message, true));
+    else throw error;
+  }
+}
+
+show();

@@ -1,0 +1,208 @@
+"""What clients read beside queries: the feed, documents, comparisons and the flow.
+
+Each of them has a thread of its own, so a slow search keeps nobody from looking. What waits for a
+thread is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TypeVar
+
+import msgspec
+
+from lsh import Fingerprinter
+from worker.app import Application
+from worker.bus import Bus
+from worker.files.closing import Closing
+from worker.formats.base import Unreadable
+from worker.queries.asking import Asker
+from worker.queries.comparisons import Comparer
+from worker.queries.feed import Feed
+from worker.queries.flow import FlowLooks, Owners
+from worker.queries.following import Following
+from worker.queries.lookup import Gone, Located, Lookup
+from worker.queries.questions import Questions
+from worker.queries.views import Compare, Compared, Comparison, Documents, Flow, Side
+
+__all__ = ["Busy", "Desk", "Pool", "Turns"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+Pool = Callable[[str], Executor]
+"""Returns the thread with a name; whoever made it ends it."""
+
+_MOST_WAITING = 32
+_POLL_SECONDS = 0.5
+_PAUSE_SECONDS = 0.1
+_RETRY_SECONDS = 2.0
+
+
+class Busy(Exception):
+    """Too many requests wait for the same thread."""
+
+
+class Turns:
+    """A thread, and how many requests wait for it."""
+
+    def __init__(self, executor: Executor) -> None:
+        """Take the thread; whoever made it ends it."""
+        self._executor = executor
+        self._waiting = 0
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return what a call returns.
+
+        Raises:
+            Busy: too many wait.
+        """
+        if self._waiting >= _MOST_WAITING:
+            raise Busy
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        finally:
+            self._waiting -= 1
+
+
+class Desk(Closing):
+    """Answers what the page asks about one application."""
+
+    def __init__(
+        self,
+        application: Application,
+        bus: Bus,
+        following: Following,
+        owners: Owners,
+        pool: Pool | None = None,
+    ) -> None:
+        """Take what to read from. ``pool`` has one thread for all if the bus is for one thread."""
+        settings, topology = application.settings, application.topology
+        self.feed = Feed(settings, topology, bus)
+        self._following = following
+        self._questions = Questions(settings)
+        self._asker = Asker(topology.layout, application.rules())
+        self._comparer = Comparer(Fingerprinter(topology.layout.parameters))
+        self._lookup = Lookup(settings, topology, bus)
+        self._searching = Lookup(settings, topology, bus)
+        self._flow = FlowLooks(topology, bus, owners)
+        self._ending = threading.Event()
+        with ExitStack() as stack:
+            self._executors = {
+                name: (pool or _own_thread)(name) for name in ("feed", "look", "search", "flow")
+            }
+            if pool is None:
+                for executor in self._executors.values():
+                    stack.callback(executor.shutdown)
+            for name, part in (
+                ("feed", self.feed),
+                ("look", self._lookup),
+                ("search", self._searching),
+                ("flow", self._flow),
+            ):
+                stack.callback(self._in(name, part.close))
+            self._turns = {name: Turns(one) for name, one in self._executors.items()}
+            self._thread = threading.Thread(target=self._poll, name="feed-polls", daemon=True)
+            self._thread.start()
+            self._open = stack.pop_all()
+
+    def _in(self, name: str, call: Callable[[], None]) -> Callable[[], None]:
+        return lambda: self._executors[name].submit(call).result()
+
+    def _poll(self) -> None:
+        """Have the feed read until the end."""
+        feed = self._executors["feed"]
+        while not self._ending.is_set():
+            pause = _RETRY_SECONDS
+            try:
+                feed.submit(self.feed.poll, _POLL_SECONDS).result()
+            except Exception:  # noqa: BLE001 -- logged; the page lives on without the latest
+                _log.exception("the latest duplicates can't be read; trying again")
+            else:
+                pause = _RETRY_SECONDS if self.feed.trouble else _PAUSE_SECONDS
+            self._ending.wait(pause)
+
+    async def compare(self, asked: Compare) -> Comparison:
+        """Return a comparison.
+
+        Raises:
+            Busy: too many wait.
+            Unreadable: a text is too long.
+            Warming: a shard can't be read yet.
+            BusError: the topics can't be read.
+        """
+        return await self._turns["look"].run(lambda: self._compare(asked))
+
+    def _compare(self, asked: Compare) -> Comparison:
+        left, left_text = self._side(asked.left)
+        if asked.right.match is not msgspec.UNSET:
+            right, right_text = self._match(left, left_text, asked.right.match)
+        else:
+            right, right_text = self._side(asked.right)
+        return self._comparer.compared((left, right), (left_text, right_text))
+
+    def _side(self, side: Side) -> tuple[Compared, str | None]:
+        if side.text is not msgspec.UNSET:
+            question = self._questions.text(side.text)
+            if isinstance(question, Unreadable):
+                raise question
+            return Compared(None, None, None, None, len(question.text)), question.text
+        assert side.sequence is not msgspec.UNSET  # noqa: S101 -- who decodes it checks that
+        return self._located(side.sequence)
+
+    def _located(self, sequence: int) -> tuple[Compared, str | None]:
+        try:
+            found: Located = self._lookup.document(sequence)
+        except Gone as why:
+            return Compared(None, sequence, None, None, 0, str(why)), None
+        side = Compared(found.id, sequence, found.source, found.time, len(found.text))
+        return side, found.text
+
+    def _match(self, left: Compared, text: str | None, ident: str) -> tuple[Compared, str | None]:
+        """Return the document with an id that a text matches now."""
+        gone = Compared(ident, None, None, None, 0, "the index no longer has it")
+        if text is None:
+            return gone, None
+        question = self._questions.text(text)
+        if isinstance(question, Unreadable):
+            raise question
+        matches = self._asker.answers(self._following, [question])[0].matches
+        for one in matches:
+            if one.id == ident and one.sequence != left.sequence:
+                return self._located(one.sequence)
+        return gone, None
+
+    async def with_id(self, ident: str) -> Documents:
+        """Return the latest documents with an id; see `Lookup.with_id`."""
+        return await self._turns["search"].run(lambda: self._searching.with_id(ident))
+
+    async def with_header(self, name: str, value: str | None) -> Documents:
+        """Return the latest documents with a header; see `Lookup.with_header`."""
+        return await self._turns["search"].run(lambda: self._searching.with_header(name, value))
+
+    async def document(self, sequence: int) -> Located:
+        """Return a document; see `Lookup.document`."""
+        return await self._turns["look"].run(lambda: self._lookup.document(sequence))
+
+    async def flow(self) -> Flow:
+        """Return how documents pass through the stages."""
+        reached, feed = self._following.reached(), self.feed
+        rejected, trouble = feed.rejections(), feed.trouble
+        return await self._turns["flow"].run(lambda: self._flow.flow(reached, rejected, trouble))
+
+    def close(self) -> None:
+        """End the threads, and close the readers."""
+        self._ending.set()
+        self._thread.join()
+        self._open.close()
+
+
+def _own_thread(name: str) -> Executor:
+    return ThreadPoolExecutor(1, thread_name_prefix=name)

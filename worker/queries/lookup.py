@@ -1,0 +1,199 @@
+"""Finds documents on the topics: by their place, by an id, by a header. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import NamedTuple
+
+from worker.admin.lookup import Spans, records_of, windows
+from worker.bus import (
+    Bus,
+    BusError,
+    LogReader,
+    OffsetOutOfRange,
+    PartitionUnreadable,
+    Record,
+    TopicPartition,
+)
+from worker.files.closing import Closing
+from worker.formats.base import Unreadable
+from worker.formats.choice import document_format
+from worker.queries.published import document_of, header, ident_of
+from worker.queries.views import Document, Documents
+from worker.settings import Settings
+from worker.topology import Topology
+from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, decode
+
+__all__ = ["Gone", "Located", "Lookup"]
+
+_SECONDS = 5.0
+_WAIT_SECONDS = 0.2
+_BYTES = 8 << 20
+_MOST_OFFSETS = 500_000
+"""The most offsets of the outputs that a search reads."""
+_FOUND = 50
+
+
+class Gone(Exception):
+    """A document can't be shown; the message says why."""
+
+
+class Located(NamedTuple):
+    """A document as it is in the topic of the documents."""
+
+    id: str
+    text: str
+    source: str
+    time: int
+
+
+class Lookup(Closing):
+    """Reads with readers of its own; belongs to one thread. Each call takes a bounded time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        topology: Topology,
+        bus: Bus,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take where to look. Nothing is read before the first call."""
+        self._topology = topology
+        self._bus = bus
+        self._clock = clock
+        self._documents = document_format(settings)
+        self._readers: dict[tuple[str, ...], LogReader] = {}
+
+    def document(self, sequence: int) -> Located:
+        """Return the document with a sequence number.
+
+        Raises:
+            Gone: it is no longer there, or can't be read.
+            BusError: the topics can't be read.
+        """
+        topology = self._topology
+        number = (sequence >> POSITION_BITS) - topology.layout.numbered_from
+        at = sequence & ((1 << POSITION_BITS) - 1)
+        if number < 0:
+            raise Gone("its place was in a log of fingerprints that a reindex has replaced")
+        record = self._one(topology.order, number, "the frame with its place")
+        try:
+            frame = decode(FingerprintFrame, record.value, topology.layout.id)
+        except FrameError as error:
+            raise Gone(f"no frame is at its place: {error}") from None
+        if at >= len(frame.offsets):
+            raise Gone("there is no document with this number")
+        ident = bytes(frame.ids.unpack()[at]).decode(errors="replace")
+        offset = frame.start + int(frame.offsets[at])
+        found = self._one(
+            TopicPartition(topology.documents, frame.partition), offset, "the document"
+        )
+        try:
+            text = self._documents.read(found).text
+        except Unreadable as error:
+            raise Gone(f"it can't be read: {error}") from None
+        return Located(ident, text, f"{frame.partition}-{offset}", found.timestamp)
+
+    def _one(self, partition: TopicPartition, offset: int, what: str) -> Record:
+        """Return the record at an offset.
+
+        Raises:
+            Gone: there is none.
+        """
+        reader = self._reader((self._topology.documents, self._topology.fingerprints), single=True)
+        gone = Gone(f"{what} is no longer on {partition.topic}: retention has removed it")
+        try:
+            reader.start(partition, offset)
+            record = self._awaited(reader, partition, offset)
+            reader.stop(partition)
+        except OffsetOutOfRange:
+            raise gone from None
+        except PartitionUnreadable as error:
+            raise Gone(str(error)) from None
+        except BusError:
+            self.close()
+            raise
+        if record is None:
+            raise gone
+        return record
+
+    def _awaited(self, reader: LogReader, partition: TopicPartition, offset: int) -> Record | None:
+        """Return the record at an offset; None if there is none, or it has no value."""
+        deadline = self._clock() + _SECONDS
+        while (reader.position(partition) or 0) <= offset:
+            for record in reader.read(1, _BYTES, _WAIT_SECONDS):
+                if (record.offset, record.partition) == (offset, partition.partition):
+                    return None if record.value is None else record
+            if self._clock() > deadline:
+                raise BusError(f"{partition.topic}: no answer within {_SECONDS:g} s")
+        return None
+
+    def with_id(self, ident: str) -> Documents:
+        """Return the latest documents with an id.
+
+        Raises:
+            BusError: the topics can't be read.
+        """
+        return self._search(lambda record: ident_of(self._documents, record) == ident)
+
+    def with_header(self, name: str, value: str | None) -> Documents:
+        """Return the latest documents with a header; without ``value``, whatever that is.
+
+        Raises:
+            BusError: the topics can't be read.
+        """
+        wanted = None if value is None else value.encode(errors="surrogatepass")
+
+        def matches(record: Record) -> bool:
+            if wanted is None:
+                return any(key == name for key, _ in record.headers)
+            return header(record, name) == wanted
+
+        return self._search(matches)
+
+    def _search(self, matches: Callable[[Record], bool]) -> Documents:
+        """Read the outputs backwards until enough is found, or long enough was searched."""
+        topics = self._topology.unique, self._topology.duplicate
+        reader = self._reader(topics)
+        deadline = self._clock() + _SECONDS
+        found: list[Document] = []
+        searched, complete = 0, True
+        try:
+            for window in windows(self._spans(reader, topics)):
+                here = []
+                for record in records_of(reader, window, self._clock):
+                    if matches(record):
+                        verdict = "unique" if record.topic == topics[0] else "duplicate"
+                        here.append(document_of(self._documents, record, verdict))
+                kept = [one for one in here if one is not None]
+                found += sorted(kept, key=lambda one: -one.sequence)
+                searched += sum(high - low for low, high in window.values())
+                late = self._clock() > deadline or searched > _MOST_OFFSETS
+                if late or len(found) >= _FOUND:
+                    complete = False
+                    break
+        except BusError:
+            self.close()
+            raise
+        return Documents(found[:_FOUND], searched, complete)
+
+    def _spans(self, reader: LogReader, topics: Sequence[str]) -> Spans:
+        places = (
+            TopicPartition(topic, number)
+            for topic, count in self._bus.partitions(topics).items()
+            for number in range(count or 0)
+        )
+        return {place: reader.watermarks(place) for place in places}
+
+    def _reader(self, topics: tuple[str, ...], *, single: bool = False) -> LogReader:
+        if topics not in self._readers:
+            group = self._topology.group("serve")
+            self._readers[topics] = self._bus.log_reader(group, topics, single=single)
+        return self._readers[topics]
+
+    def close(self) -> None:
+        """Close the readers; a later call makes new ones."""
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()

@@ -1,0 +1,256 @@
+"""What clients may read over HTTP beside queries: the routes, and how their answers are bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
+from time import monotonic
+from typing import TypeVar
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from worker.bus import BusError
+from worker.files.closing import Closing
+from worker.formats.base import Unreadable
+from worker.index.errors import StoreDamaged
+from worker.queries.desk import Busy, Desk, Turns
+from worker.queries.following import Warming
+from worker.queries.group_pages import GROUPS_PATHS, AskedGroups
+from worker.queries.lookup import Gone
+from worker.queries.openapi import described
+from worker.queries.responder import Said
+from worker.queries.rights import Rights
+from worker.queries.views import Compare, Document, Documents, News, Session, Side
+from worker.visible import visible
+
+__all__ = ["Body", "Reading"]
+
+T = TypeVar("T")
+
+Body = Callable[[Request], Awaitable[bytes]]
+"""Returns the body of a request that may be posted."""
+
+_JSON = "application/json"
+_UNSTORED = {"Cache-Control": "no-store"}
+_MOST = 100
+_DEFAULT = 50
+_STREAMS = 64
+_TURN_SECONDS = 0.25
+_SHOWN = 2
+"""The duplicates in an event at most. More would pass too quickly to be read."""
+_BEAT_SECONDS = 10.0
+"""A stream without news sends a comment, so that both sides notice when the other one is gone."""
+
+_compare = msgspec.json.Decoder(Compare).decode
+_session = msgspec.json.Decoder(Session).decode
+
+
+class Reading(Closing):
+    """Answers what is read. Its streams end once `end` was called."""
+
+    def __init__(
+        self,
+        desk: Callable[[], Desk | None],
+        groups: Callable[[AskedGroups], Said],
+        body: Body,
+        rights: Rights,
+        seconds: float,
+    ) -> None:
+        """Take what answers, once it is there, what reads bodies, and who has which rights.
+
+        ``groups`` is called in a thread of its own, and may take ``seconds``.
+        """
+        self._desk = desk
+        self._groups = groups
+        self._seconds = seconds
+        self._executor = ThreadPoolExecutor(1, "groups")
+        self._turns = Turns(self._executor)
+        self._body = body
+        self._rights = rights
+        self._ended = False
+        self._streams = 0
+        self.routes: list[BaseRoute] = [
+            Route("/v1/session", self._session, methods=["POST", "DELETE"]),
+            Route("/v1/openapi.json", self._described, methods=["GET"]),
+            Route("/v1/duplicates", self._duplicates, methods=["GET"]),
+            Route("/v1/duplicates/stream", self._stream, methods=["GET"]),
+            Route("/v1/documents", self._documents, methods=["GET"]),
+            Route("/v1/comparison", self._comparison, methods=["POST"]),
+            Route("/v1/flow", self._flow, methods=["GET"]),
+            *(Route(path, self._of_groups, methods=["GET"]) for path in GROUPS_PATHS),
+        ]
+
+    def end(self) -> None:
+        """End the streams; from any thread."""
+        self._ended = True
+
+    def close(self) -> None:
+        """Answer what waits, and end the thread. Call it when nobody asks any more."""
+        self._executor.shutdown()
+
+    async def _session(self, request: Request) -> Response:
+        if request.method == "DELETE":
+            return self._rights.signed_out()
+        asked = _decoded(_session, await self._body(request))
+        answer = self._rights.signed_in(asked.token)
+        if answer is None:
+            raise HTTPException(HTTPStatus.FORBIDDEN, "this is not the token of this server")
+        return answer
+
+    async def _described(self, request: Request) -> Response:
+        del request
+        return Response(described(), media_type=_JSON)
+
+    async def _duplicates(self, request: Request) -> Response:
+        limit = _number(request, "limit", _DEFAULT, 1, _MOST)
+        cursor = _number(request, "cursor", -1, 0, 1 << 62)
+        return _json(self._open().feed.page(None if cursor < 0 else cursor, limit))
+
+    async def _stream(self, request: Request) -> Response:
+        del request
+        desk = self._open()
+        if self._streams >= _STREAMS:
+            raise HTTPException(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "too many streams are open; try again",
+                {"Retry-After": "5"},
+            )
+        return StreamingResponse(
+            self._news(desk), headers=_UNSTORED, media_type="text/event-stream"
+        )
+
+    async def _news(self, desk: Desk) -> AsyncIterator[bytes]:
+        """Yield events: some of the latest duplicates, and of how many."""
+        self._streams += 1
+        try:
+            number, beat = desk.feed.number, monotonic()
+            yield b"retry: 2000\n\n"
+            while not self._ended:
+                since = desk.feed.since(number, _SHOWN)
+                if since.of:
+                    news = msgspec.json.encode(News(since.duplicates, since.of))
+                    # JSON has no line breaks of its own, and those of texts are escaped.
+                    yield b"id: %d\ndata: %s\n\n" % (since.number, news)
+                    number, beat = since.number, monotonic()
+                elif monotonic() - beat >= _BEAT_SECONDS:
+                    yield b":\n\n"
+                    beat = monotonic()
+                await asyncio.sleep(_TURN_SECONDS)
+        finally:
+            self._streams -= 1
+
+    async def _documents(self, request: Request) -> Response:
+        desk = self._open()
+        given = request.query_params
+        asked = [name for name in ("id", "header", "sequence") if name in given]
+        if len(asked) != 1:
+            raise HTTPException(
+                HTTPStatus.BAD_REQUEST, "takes one of id=…, header=name or name=value, sequence=…"
+            )
+        if asked[0] == "id":
+            return _json(await _done(desk.with_id(given["id"])))
+        if asked[0] == "header":
+            name, equals, value = given["header"].partition("=")
+            return _json(await _done(desk.with_header(name, value if equals else None)))
+        sequence = _number(request, "sequence", 0, 0, (1 << 63) - 1)
+        found = await _done(desk.document(sequence))
+        document = Document(found.id, sequence, found.source, found.time, None, found.text, [], [])
+        return _json(Documents([document], 1, complete=True))
+
+    async def _comparison(self, request: Request) -> Response:
+        asked = _decoded(_compare, await self._body(request))
+        _check(asked.left, "left")
+        _check(asked.right, "right")
+        return _json(await _done(self._open().compare(asked)))
+
+    async def _flow(self, request: Request) -> Response:
+        del request
+        return _json(await _done(self._open().flow()))
+
+    async def _of_groups(self, request: Request) -> Response:
+        asked = AskedGroups(
+            request.scope["route"].path,
+            request.path_params.get("id"),
+            [*request.query_params.multi_items()],
+        )
+        try:
+            async with asyncio.timeout(self._seconds):
+                status, said = await _done(self._turns.run(partial(self._groups, asked)))
+        except TimeoutError:
+            reason = f"there was no answer within {self._seconds:g} s"
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, reason) from None
+        return Response(said, status, _UNSTORED, _JSON)
+
+    def _open(self) -> Desk:
+        """Return what answers.
+
+        Raises:
+            HTTPException: it isn't there yet.
+        """
+        desk = self._desk()
+        if desk is None:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "the server waits for Kafka")
+        return desk
+
+
+async def _done(answer: Awaitable[T]) -> T:
+    """Return an answer; errors become those of HTTP."""
+    try:
+        return await answer
+    except Gone as why:
+        raise HTTPException(HTTPStatus.NOT_FOUND, str(why)) from None
+    except Unreadable as why:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, str(why)) from None
+    except Busy:
+        reason = "too many requests wait; try again"
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, reason, {"Retry-After": "1"}) from None
+    except (Warming, StoreDamaged, BusError, OSError) as why:
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, visible(str(why))) from None
+
+
+def _decoded(decode: Callable[[bytes], T], body: bytes) -> T:
+    try:
+        return decode(body)
+    except RecursionError:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "the request is nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from None
+
+
+def _check(side: Side, name: str) -> None:
+    """Refuse a side that names no document, or several.
+
+    Raises:
+        HTTPException: it does.
+    """
+    fields = side.__struct_fields__
+    if sum(getattr(side, field) is not msgspec.UNSET for field in fields) != 1:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, f"{name}: takes one of {', '.join(fields)}")
+
+
+def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """Return a parameter.
+
+    Raises:
+        HTTPException: it is no number of the range.
+    """
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    value = int(given) if given.isascii() and given.isdigit() and len(given) <= 20 else -1  # noqa: PLR2004 -- 64 bits
+    if not least <= value <= most:
+        raise HTTPException(
+            HTTPStatus.BAD_REQUEST, f"{name}: got {given[:40]!r}, takes {least} to {most}"
+        )
+    return value
+
+
+def _json(value: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(value), headers=_UNSTORED, media_type=_JSON)
