@@ -1,6 +1,6 @@
 """Who is here, told from the members of groups and their offsets."""
 
-from worker.admin.presence import Presence, PresenceMeter
+from worker.admin.presence import Presence, PresenceMeter, owners
 from worker.bus import TopicPartition
 
 SEATS = [TopicPartition("a.shards", number) for number in range(3)]
@@ -39,3 +39,9 @@ def test_shards_that_have_nothing_to_read_are_not_still() -> None:
     for now in (21, 29):
         assert meter.look(now, OWNED, at(5, 5, 5), behind=True).still == {}
     assert meter.look(31, OWNED, at(5, 5, 5), behind=True).still == {0: 11, 1: 11, 2: 11}
+
+
+def test_a_member_owns_the_partitions_of_the_topic_that_it_is_assigned() -> None:
+    places = [TopicPartition(topic, n) for topic, n in (("a.shards", 2), ("a.shards", 0), ("b", 1))]
+    members = {"alpha": places, "beta": [TopicPartition("a.shards", 1)], "gamma": []}
+    assert owners(members, "a.shards") == {0: "alpha", 1: "beta", 2: "alpha"}
