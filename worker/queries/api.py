@@ -27,7 +27,7 @@ from worker.files.closing import Closing
 from worker.page import HEADERS, page_routes
 from worker.queries.answers import error
 from worker.queries.desk import Desk
-from worker.queries.group_pages import AskedGroups
+from worker.queries.group_pages import AskedGroups, no_groups
 from worker.queries.pages import PATH
 from worker.queries.questions import BadRequest
 from worker.queries.reading import Reading
@@ -66,8 +66,8 @@ class QueryApi(Closing):
         seconds: float,
         *,
         rights: Rights,
-        groups: Callable[[AskedGroups], Said],
-        desk: Callable[[], Desk | None],
+        groups: Callable[[AskedGroups], Said] = no_groups,
+        desk: Callable[[], Desk | None] = lambda: None,
     ) -> None:
         """Begin.
 
