@@ -16,11 +16,12 @@ function binned(times) {
 // Times are in UTC, as everywhere on the page; the first of a day has its date.
 function labels(_, seconds) {
   let day = "";
+  const end = seconds.length > 1 && seconds[1] - seconds[0] < 60 ? 19 : 16;
   return seconds.map((one) => {
     const text = new Date(one * 1_000).toISOString();
     const date = text.slice(0, 10) === day ? "" : `\n${text.slice(0, 10)}`;
     day = text.slice(0, 10);
-    return text.slice(11, 16) + date;
+    return text.slice(11, end) + date;
   });
 }
 
