@@ -18,7 +18,7 @@ from bench.scripts import SCRIPTS
 
 __all__ = ["run"]
 
-TURNS = 3
+TURNS = 2
 WORKERS = SHARDS = 2
 SHORT = 100
 """Characters of a comment."""

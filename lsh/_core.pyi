@@ -36,6 +36,7 @@ __all__ = [
     "check",
     "distinct",
     "equal_slots",
+    "read_payloads",
     "signatures",
     "text_keys",
 ]
