@@ -9,12 +9,17 @@ import numpy as np
 
 from lsh._core import Matches
 from worker.stages.answers import listed
+from worker.stages.corrections import Allowed
 from worker.stages.order import Placed
+from worker.wire import ALLOWED
 
 __all__ = ["Found", "Matched", "by_rows", "merged"]
 
 Found = list[tuple[int, list[tuple[float, int, bytes]]]]
-"""The matches that a shard has for some rows of a frame: similarity, negative, sequence, id."""
+"""The matches that a shard has for some rows of a frame: similarity, negative, sequence, id.
+
+The sequence number `ALLOWED` says that the document is allowed.
+"""
 
 
 class Matched(NamedTuple):
@@ -24,8 +29,10 @@ class Matched(NamedTuple):
     id: bytes
 
 
-def by_rows(frames: Sequence[Placed], matches: Matches) -> list[Found]:
-    """Return the matches of each frame's rows."""
+def by_rows(
+    frames: Sequence[Placed], matches: Matches, allowed: Mapping[int, Allowed]
+) -> list[Found]:
+    """Return the matches of each frame's rows; ``allowed`` are the rows through all frames."""
     every = listed(matches)
     starts = matches.starts
     found, first = [], 0
@@ -46,6 +53,9 @@ def by_rows(frames: Sequence[Placed], matches: Matches) -> list[Found]:
                 for row in rows
             ]
         )
+        for row in allowed.keys() & set(range(first, first + placed.count)) if allowed else ():
+            ident, similarity = allowed[row]
+            found[-1].append((row - first, [(-similarity, ALLOWED, ident)]))
         first += placed.count
     return found
 
@@ -58,6 +68,8 @@ def merged(of_shards: Iterable[Found], most: int) -> Mapping[int, list[Matched]]
             every.setdefault(row, set()).update(some)
     rows = {}
     for row, different in every.items():
+        if any(at == ALLOWED for _, at, _ in different):
+            continue
         # What was forgotten after a verdict that is given again has no id.
         named = [Matched(at, ident) for _, at, ident in sorted(different)[:most] if ident]
         if named:

@@ -1,25 +1,26 @@
 """The keys of a shard's store, in order, and how the store's own values are packed.
 
-===============  ==========================================================================
-``f6``           verdicts of documents, by number (8 bytes)
-``f7``           pages of records that had a document which was forgotten (8 bytes): that is still
-                 in the files of the store
-``f8``           an earlier document with the same id, by number (8 bytes)
-``f9``           renewals of documents, by number (8 bytes)
-``fa``           grown buckets, by era (4 bytes), column and key
-``fb``           pages of cells, by run, slot of the column, and page
-``fc``           filters of runs, in parts: by run, slot of the column, and first page
-``fd``           cells of the open run, by the number of the first document of a write (8 bytes)
-``fe``           pages of document records, by number (8 bytes)
-``ffgone``       is there if a document was ever forgotten
-``ffheader``     the store's header, JSON; it is past every range above
-``ffprogress``   how far the store is; see `Progress`
-``ffruns``       the runs
-``fftiles``      which documents it has covered; see `worker.stages.coverage`
-===============  ==========================================================================
+=================  ==========================================================================
+``f6``             verdicts of documents, by number (8 bytes)
+``f7``             pages of records that had a document which was forgotten (8 bytes): that is still
+                   in the files of the store
+``f8``             an earlier document with the same id, by number (8 bytes)
+``f9``             renewals of documents, by number (8 bytes)
+``fa``             grown buckets, by era (4 bytes), column and key
+``fb``             pages of cells, by run, slot of the column, and page
+``fc``             filters of runs, in parts: by run, slot of the column, and first page
+``fd``             cells of the open run, by the number of the first document of a write (8 bytes)
+``fe``             pages of document records, by number (8 bytes)
+``ffcorrections``  what people have corrected; only shard 0 has it
+``ffgone``         is there if a document was ever forgotten
+``ffheader``       the store's header, JSON; it is past every range above
+``ffprogress``     how far the store is; see `Progress`
+``ffruns``         the runs
+``fftiles``        which documents it has covered; see `worker.stages.coverage`
+=================  ==========================================================================
 
 Numbers in keys are big-endian. The core defines all values but those of ``f7``, the header, the
-progress and the tiles; see `core/src/index/shard/keyspace.rs`.
+progress, the corrections and the tiles; see `core/src/index/shard/keyspace.rs`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from lsh.index import NO_TIME
 
 __all__ = [
     "CELLS",
+    "CORRECTIONS",
     "COVERAGE",
     "FILTERS",
     "FORGOTTEN",
@@ -71,6 +73,7 @@ CELLS: Final = Range(b"\xfb", b"\xfc")
 FILTERS: Final = Range(b"\xfc", b"\xfd")
 OPEN_RUN: Final = Range(b"\xfd", b"\xfe")
 RECORDS: Final = Range(b"\xfe", b"\xff")
+CORRECTIONS: Final = b"\xffcorrections"
 GONE: Final = b"\xffgone"
 HEADER: Final = b"\xffheader"
 PROGRESS: Final = b"\xffprogress"

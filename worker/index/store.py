@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
 
+from msgspec import MsgspecError
 from rocksdict import Checkpoint, WriteBatch, WriteOptions
 
 from lsh._core import Damaged, Decision, Opening, Plan, Writes
@@ -23,7 +24,7 @@ from lsh.index import BucketRules, DocumentBatch
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
-from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RUNS, Progress
+from worker.index.keyspace import CORRECTIONS, COVERAGE, HEADER, PROGRESS, RUNS, Progress
 from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.rocksdb import (
@@ -38,6 +39,7 @@ from worker.index.run_tables import RunTables, family_names
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader, read
 from worker.probe import UNWATCHED, Probe, probing
+from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 from worker.stages.ownership import Parts
 
@@ -63,7 +65,7 @@ class BandStore:
 
     Not thread-safe; `reader` is for other threads. ``offset`` is the next offset to read in
     ``fingerprints``; ``documents`` is how many were judged so far; ``coverage`` is which offsets of
-    ``documents`` the applied frames have covered.
+    ``documents`` the applied frames have covered; ``corrections`` is what people have corrected.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
     than it wrote, and OSError if the disk is full or an operation fails. After either, RocksDB
@@ -123,7 +125,7 @@ class BandStore:
         self._table_bytes = self._property(_TABLES)
         try:
             self._check(header)
-            progress, self.coverage = self._reached()
+            progress, self.coverage, self.corrections = self._reached()
             self.offset, self.documents = progress.offset, progress.documents
             self._read(progress, on_cells)
         except BaseException:
@@ -145,11 +147,13 @@ class BandStore:
         self._db.write(first, write_opt=self._write_options)
         self._db.flush()
 
-    def _reached(self) -> tuple[Progress, Coverage]:
+    def _reached(self) -> tuple[Progress, Coverage, Corrections]:
+        stored, tiles, corrections = self._get([PROGRESS, COVERAGE, CORRECTIONS])
         try:
-            progress = Progress.unpack(self._get([PROGRESS])[0])
-            return progress, Coverage.decode(self._get([COVERAGE])[0], progress.offset)
-        except ValueError as error:
+            progress = Progress.unpack(stored)
+            coverage = Coverage.decode(tiles, progress.offset)
+            return progress, coverage, Corrections.unpacked(corrections)
+        except (ValueError, MsgspecError) as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
     def _read(self, progress: Progress, on_cells: Callable[[int, int], None]) -> None:
@@ -211,20 +215,21 @@ class BandStore:
         self._judged = decision, plan
         return decision
 
-    def apply(
+    def apply(  # noqa: PLR0913 -- what is applied together
         self,
         decision: Decision | None,
         *,
         offset: int,
         documents: int,
         coverage: Coverage | None = None,
+        corrections: Corrections | None = None,
         readers: AbstractContextManager[None] | None = None,
     ) -> None:
         """Apply a decision and the offset that it reaches, atomically; None: only the offset.
 
-        The decision must be the last one made on this store. Without ``coverage``, the store's
-        coverage doesn't change. ``readers`` keeps those out who read beside this thread, while what
-        they see changes.
+        The decision must be the last one made on this store. Without ``coverage`` or
+        ``corrections``, those of the store don't change. ``readers`` keeps those out who read
+        beside this thread, while what they see changes.
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
@@ -238,6 +243,8 @@ class BandStore:
                 inserted, clock = writes.inserted, writes.clock
                 self._put(batch, writes)
             batch.put(COVERAGE, covered.encode(offset))
+            if corrections is not None:
+                batch.put(CORRECTIONS, corrections.packed())
             batch.put(PROGRESS, Progress(offset, total, inserted, clock).pack())
             wait_for_room(self._db, self.path, self._clock, self._sleep)
             with nullcontext() if readers is None else readers:
@@ -250,6 +257,8 @@ class BandStore:
                 self.offset = offset
             self.documents = total
             self.coverage = covered
+            if corrections is not None:
+                self.corrections = corrections
             self.unflushed += documents
             self.flush_if_due()
             self._hold()

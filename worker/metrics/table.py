@@ -38,6 +38,12 @@ TOMBSTONES = Counter(
     "Nothing to do: they delete documents from compacted outputs, and [from the"
     " index](../how-to/operate.md#forgetting-a-document).",
 )
+ALLOWED = Counter(
+    "verdicts",
+    "neardup_allowed_total",
+    "Documents that are unique because a person allowed their text.",
+    "Nothing to do: see [corrections](../how-to/correct.md).",
+)
 TOMBSTONES_UNUSABLE = Counter(
     "verdicts",
     "neardup_tombstones_unusable_total",

@@ -36,6 +36,7 @@ from worker.index.store import BandStore
 from worker.index.store_reader import StoreReader
 from worker.queries.shard_lock import ShardLock
 from worker.stages.base import StageError
+from worker.stages.corrections import Corrections
 from worker.stages.judge import pass_over
 from worker.stages.order import Documents, FrameOutOfPlace, Placed
 from worker.wire import hand_over
@@ -397,7 +398,7 @@ class Following(Closing):
         frames.clear()
         judgement = self._judge.judge(shard.number, store, documents)
         if self._groups is not None:
-            found = by_rows(documents.frames, judgement.decision.matches)
+            found = by_rows(documents.frames, judgement.decision.matches, judgement.allowed)
             self._groups.note(shard.number, documents.frames, found)
         judgement.apply(store, shard.lock)
 
@@ -447,6 +448,18 @@ class Following(Closing):
             if groups is None or not all(shard.warm for shard in self._shards.values()):
                 raise Warming("the groups are warming up")
             return groups.read(ask)
+
+    def corrections(self) -> Corrections:
+        """Return what people have corrected, as far as shard 0 has read the log.
+
+        Raises:
+            Warming: shard 0 can't be read yet.
+        """
+        one = self._shards[0]
+        with one.lock.reading():
+            if one.store is None or not one.warm:
+                raise Warming("shard 0 is warming up")
+            return one.store.corrections
 
     def use(self, call: Callable[[Mapping[int, BandStore]], None]) -> None:
         """Call with the open stores; nothing is applied to any meanwhile."""

@@ -34,11 +34,26 @@ from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
 from worker.stages.first_cases import FirstCases
-from worker.stages.framing import Aside, Framer, Signed, Span, checksums
+from worker.stages.framing import (
+    Aside,
+    Framer,
+    Signed,
+    Span,
+    checksums,
+    signed_correction,
+)
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
-from worker.wire import FRAME_BYTES, SetAside, beyond, encode
-from worker.wire.headers import rejection
+from worker.wire import (
+    FRAME_BYTES,
+    Correction,
+    CorrectionError,
+    Request,
+    SetAside,
+    beyond,
+    encode,
+)
+from worker.wire.headers import CORRECTION, corrects, rejection
 
 __all__ = ["Fingerprint"]
 
@@ -357,7 +372,8 @@ class Fingerprint:
         try:
             if record.value is not None:
                 return self._reader.read(record)
-            ident = self._forgotten(record)
+            if self._corrected(record, aside):
+                ident = self._forgotten(record)
         except Deleted as deletion:
             ident = self._deleted(record, deletion)
         except Unreadable as error:
@@ -367,6 +383,37 @@ class Fingerprint:
         if ident is not None:
             aside.tombstones.append((record.offset, ident))
         return None
+
+    def _corrected(self, record: Record, aside: Aside) -> bool:
+        """Add what a record without a value corrects; return whether it forgets a document.
+
+        Raises:
+            Unreadable: it corrects nothing.
+        """
+        named = [value for name, value in record.headers if name == CORRECTION]
+        if not named:
+            return True
+        forgets = not corrects(record.headers)
+        self._textless += not forgets
+        try:
+            aside.corrections.append(self._correction(record, Request.decode(named[-1])))
+        except CorrectionError as error:
+            if not forgets:
+                raise Unreadable("bad-correction", str(error)) from None
+            said = f"the note on a tombstone can't be read: {error}. Its document is forgotten"
+            self._first.tell("note", record, said)
+        return forgets
+
+    def _correction(self, record: Record, request: Request) -> Correction:
+        """Return a correction with what is signed of its text.
+
+        Raises:
+            CorrectionError: nothing is left of the text once it is normalised.
+        """
+        note = request.note(max(0, record.timestamp))
+        text = request.text.encode() if request.kind == "allow" else b""
+        made = Correction(record.offset, request.does, request.id.encode(), note, text)
+        return signed_correction(made, self._fingerprinter)
 
     def _look(self, topic: str, value: bytes) -> None:
         """Warn of a field that the first documents lack, if this is the last of them."""
@@ -413,7 +460,7 @@ class Fingerprint:
         span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
         self._cache.read(partition.partition, end)
-        return self._framed(span, self._nothing, Aside(accounted, []))
+        return self._framed(span, self._nothing, Aside(accounted, [], []))
 
     def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:
         """Return the frames of a range as records."""

@@ -1,4 +1,4 @@
-"""Packs fingerprints and tombstones into frames of bounded size."""
+"""Packs fingerprints, tombstones and corrections into frames of bounded size."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from typing import NamedTuple, Self
 import mmh3
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from lsh import Fingerprinter
 from worker.wire import (
     ACCOUNTED_OFFSETS,
     POSITION_BITS,
     TOMBSTONE_BYTES,
+    Correction,
+    CorrectionError,
     FingerprintFrame,
     Ids,
     Tombstones,
     document_bytes,
 )
 
-__all__ = ["Aside", "Framer", "Signed", "Span", "checksum", "checksums"]
+__all__ = ["Aside", "Framer", "Signed", "Span", "checksum", "checksums", "signed_correction"]
 
 
 def checksum(payload: bytes) -> int:
@@ -68,20 +72,36 @@ class Signed(NamedTuple):
         return cls(integers, integers, keys, (), np.empty((0, slots), np.uint8), keys, counts)
 
 
+def signed_correction(made: Correction, fingerprinter: Fingerprinter) -> Correction:
+    """Return a correction with the key and the sketch of its text, if it allows one.
+
+    Raises:
+        CorrectionError: nothing is left of the text once it is normalised.
+    """
+    if not made.allows:
+        return made
+    signed = fingerprinter.sign([made.text.decode()])
+    if signed.blank[0]:
+        raise CorrectionError("nothing is left of the text that it allows once it is normalised")
+    return replace(made, key=int(signed.texts[0]), sketch=signed.sketches[0].tobytes())
+
+
 class Aside(NamedTuple):
     """What was read and is not judged.
 
     ``offsets`` are those of all such records, ascending. ``tombstones`` are those that forget an
-    id: the offset and the id of each, in order.
+    id: the offset and the id of each, in order. ``corrections`` are what people correct, with
+    offsets in the log of the documents.
     """
 
     offsets: list[int]
     tombstones: list[tuple[int, bytes]]
+    corrections: list[Correction]
 
     @classmethod
     def nothing(cls) -> Aside:
         """Return that everything is judged; more can be added."""
-        return cls([], [])
+        return cls([], [], [])
 
 
 class Framer:
@@ -93,7 +113,7 @@ class Framer:
         self._frame_bytes = frame_bytes
 
     def frames(self, span: Span, signed: Signed, aside: Aside) -> Iterator[FingerprintFrame]:
-        """Yield the frames that tile a range. Documents and tombstones keep their order."""
+        """Yield the frames that tile a range. Everything keeps its order."""
         offsets, accounted, tombstones = signed.offsets, aside.offsets, aside.tombstones
         start = span.start
         low = since = first = 0
@@ -116,6 +136,7 @@ class Framer:
                 sketches=signed.sketches[own],
                 accounted=(np.array(accounted[since:until], np.int64) - start).astype(np.uint32),
                 tombstones=Tombstones.pack(start, tombstones[first:last]),
+                corrections=Correction.within(aside.corrections, start, stop),
             )
             start, low, since, first = stop, high, until, last
 
@@ -124,11 +145,13 @@ class Framer:
         fixed = document_bytes(signed.sketches.shape[1])
         sizes = np.fromiter(map(len, signed.ids), np.int64, len(signed.ids)) + fixed
         offsets = signed.offsets
-        if aside.tombstones:
-            forgotten = [TOMBSTONE_BYTES + len(ident) for _, ident in aside.tombstones]
-            offsets = np.append(offsets, [offset for offset, _ in aside.tombstones])
+        beside = {offset: TOMBSTONE_BYTES + len(ident) for offset, ident in aside.tombstones}
+        for one in aside.corrections:
+            beside[one.offset] = beside.get(one.offset, 0) + one.size
+        if beside:
+            offsets = np.append(offsets, list(beside))
             order = np.argsort(offsets, kind="stable")
-            offsets, sizes = offsets[order], np.append(sizes, forgotten)[order]
+            offsets, sizes = offsets[order], np.append(sizes, list(beside.values()))[order]
         return sorted(
             {*self._cuts(offsets, sizes), *aside.offsets[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]}
         )
@@ -136,8 +159,8 @@ class Framer:
     def _cuts(self, offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Iterator[int]:
         """Yield the offsets before which a frame would become too large.
 
-        ``offsets`` and ``sizes`` int64[m], in bytes, are those of documents and tombstones in their
-        order.
+        ``offsets`` and ``sizes`` int64[m], in bytes, are those of documents, tombstones and
+        corrections in their order.
         """
         ends = np.cumsum(sizes)
         at, before = 0, 0

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from lsh.index import Match
 from worker.bus import (
     Offset,
     Outgoing,
@@ -24,7 +25,7 @@ from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore
 from worker.stages.shard_figures import ShardFigures
 from worker.topology import Topology
-from worker.wire import FRAME_BYTES, encode
+from worker.wire import ALLOWED, FRAME_BYTES, encode
 
 __all__ = ["Index"]
 
@@ -205,6 +206,11 @@ class Index(Generic[StoreT]):
         matches, limit, base = Answers(judgement.decision.matches), self._frame_bytes, 0
         for frame in frames:
             own = matches.of(base, base + frame.count)
+            for row in range(base, base + frame.count) if judgement.allowed else ():
+                if row in judgement.allowed:
+                    ident, similarity = judgement.allowed[row]
+                    named = Match(ALLOWED, similarity, ident, None)
+                    own[row - base] = [named, *own.get(row - base, ())]
             base += frame.count
             partition = frame.frame.partition
             for part in split_answer(frame, shard, own, limit, judgement.known):

@@ -37,13 +37,14 @@ class Placed:
 
     ``offset`` is that in the log. ``number`` is the offset and what the layout adds to it.
     ``times`` int64[n] are the documents' own times in ms, at most that of the frame in the log plus
-    an allowance, or `NO_TIME`.
+    an allowance, or `NO_TIME`. ``logged`` is the time of the frame in the log, in ms.
     """
 
     frame: FingerprintFrame
     offset: int
     number: int
     times: npt.NDArray[np.int64]
+    logged: int
 
     @property
     def count(self) -> int:
@@ -66,7 +67,10 @@ def placed(record: Record, layout: Layout, allowance_ms: int) -> Placed:
             f" expected {expected}"
         )
     times = np.minimum(frame.times, record.timestamp + allowance_ms)
-    return Placed(frame, record.offset, layout.numbered_from + record.offset, times)
+    if any(len(one.sketch) != expected for one in frame.corrections if one.allows):
+        raise FrameError("a damaged FingerprintFrame: a correction has a sketch of another length")
+    number = layout.numbered_from + record.offset
+    return Placed(frame, record.offset, number, times, record.timestamp)
 
 
 def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverage:

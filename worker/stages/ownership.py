@@ -10,6 +10,7 @@ from lsh._core import Decision
 from lsh.index import BucketRules, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import Status
+from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 
 __all__ = [
@@ -82,20 +83,26 @@ class ShardStore(StoreSize, Protocol):
     def coverage(self) -> Coverage:
         """Return which offsets of ``documents`` the applied frames have covered."""
 
+    @property
+    def corrections(self) -> Corrections:
+        """Return what people have corrected, in the store of shard 0."""
+
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents."""
 
-    def apply(
+    def apply(  # noqa: PLR0913 -- what is applied together
         self,
         decision: Decision | None,
         *,
         offset: int,
         documents: int,
         coverage: Coverage,
+        corrections: Corrections | None = None,
         readers: AbstractContextManager[None] | None = None,
     ) -> None:
         """Apply the last decision and its offset atomically; None: only the offset.
 
+        Without ``corrections``, these don't change.
         ``readers`` wait while they must.
         """
 

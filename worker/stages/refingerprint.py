@@ -231,7 +231,8 @@ class Refingerprint:
             for why, count in frame.left_out.items():
                 self._tally.add(table.REWRITING_DOCUMENTS, count, why)
             self._passed[TopicPartition(self._documents, frame.partition)] = frame.end
-            return [encode(made) for made in frame.frames(self._framer, self._slots)]
+            corrections = self._signer.corrections(frame)
+            return [encode(made) for made in frame.frames(self._framer, self._slots, corrections)]
         if one.last:
             self._ended = True
             return [HandOver(self._target, self._generation).encode()]

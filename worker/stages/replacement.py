@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
@@ -16,9 +17,16 @@ from worker.bus import Record, RecordBatch
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.stages.base import StageError
 from worker.stages.deaths import Deaths
-from worker.stages.framing import Aside, Framer, Signed, Span, checksum
+from worker.stages.framing import (
+    Aside,
+    Framer,
+    Signed,
+    Span,
+    checksum,
+    signed_correction,
+)
 from worker.stages.order import Placed
-from worker.wire import FingerprintFrame
+from worker.wire import Correction, CorrectionError, FingerprintFrame
 
 __all__ = ["Found", "LeftOut", "Replacement", "Signer"]
 
@@ -117,8 +125,19 @@ class Replacement:
             else:
                 self._rows.append(row)
 
-    def frames(self, framer: Framer, slots: int) -> Iterator[FingerprintFrame]:
-        """Yield the frames that replace this one; ``slots`` are those of the new sketches."""
+    @property
+    def corrections(self) -> list[Correction]:
+        """Return what people correct in the frame, with offsets in the log of the documents."""
+        frame = self._source.frame
+        return [replace(one, offset=frame.start + one.offset) for one in frame.corrections]
+
+    def frames(
+        self, framer: Framer, slots: int, corrections: list[Correction]
+    ) -> Iterator[FingerprintFrame]:
+        """Yield the frames that replace this one; ``slots`` are those of the new sketches.
+
+        ``corrections`` are those of the frame, signed anew.
+        """
         frame = self._source.frame
         accounted, tombstones = frame.accounted.tolist(), frame.tombstones
         forgotten = zip(tombstones.offsets.tolist(), tombstones.ids.unpack(), strict=True)
@@ -128,6 +147,7 @@ class Replacement:
             Aside(
                 sorted([*(frame.start + offset for offset in accounted), *self._set_aside]),
                 [(frame.start + offset, ident) for offset, ident in forgotten],
+                corrections,
             ),
         )
 
@@ -179,6 +199,17 @@ class Signer:
             self.deaths.reading({batch.place: batch.end for batch in batches})
             self._sign(found)
         self.deaths.done()
+
+    def corrections(self, frame: Replacement) -> list[Correction]:
+        """Return what people correct in a frame, with fingerprints of the allowed texts."""
+        signed = []
+        for one in frame.corrections:
+            try:
+                signed.append(signed_correction(one, self._fingerprinter))
+            except CorrectionError as error:
+                ident = one.id.decode(errors="replace")
+                _log.warning("allowance %r is left out of the new index: %s", ident, error)
+        return signed
 
     def _sign_alone(self, frame: Replacement, found: Found) -> None:
         """Sign a document that may kill the worker, unless it has done so twice."""

@@ -28,17 +28,19 @@ from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.document_cache import DocumentCache
 from worker.stages.framing import checksums
 from worker.stages.lanes import Answers, Lane, Step
-from worker.stages.unpacking import Found, Judged, best
+from worker.stages.unpacking import Found, Judged, allowance, best
 from worker.stages.waits import Waits
 from worker.topology import Topology
 from worker.wire import MatchFrame, SetAside, beyond, decode
 from worker.wire.headers import (
+    ALLOWED_BY,
     FIRST,
     MATCHES,
     NOT_JUDGED,
     SEQUENCE,
     SOURCE,
     VERDICT,
+    corrects,
     rejection,
     without_own,
 )
@@ -371,6 +373,8 @@ class Route:
         judged: bool,
     ) -> Iterator[Outgoing]:
         """Return what to publish of a record that isn't a document as it was judged."""
+        if record.value is None and corrects(record.headers):
+            return  # It is for the index alone.
         if record.value is None or record.offset in forgetting:
             yield from self._pass_on(record)
         elif judged:
@@ -391,8 +395,12 @@ class Route:
         ]
         duplicate = [False] * len(batch)
         for row in [row for row, offset in enumerate(offsets) if offset in found] if found else ():
-            matches = best(found[offsets[row]], self._writer.max_matches)
-            if matches:
+            ident = allowance(found[offsets[row]])
+            if ident is not None:
+                headers[row].append((ALLOWED_BY, ident))
+                self._room -= len(ident)
+                self._tally.add(table.ALLOWED)
+            elif matches := best(found[offsets[row]], self._writer.max_matches):
                 values[row], listed, first = self._writer.write(batch.record(row), matches)
                 headers[row][0] = _DUPLICATE
                 headers[row] += (MATCHES, listed), (FIRST, first)

@@ -9,9 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh.index import Match
-from worker.wire import MatchFrame
+from worker.wire import ALLOWED, MatchFrame
 
-__all__ = ["Found", "Judged", "absolute", "add_found", "best", "judged_of", "next_named"]
+__all__ = [
+    "Found",
+    "Judged",
+    "absolute",
+    "add_found",
+    "allowance",
+    "best",
+    "judged_of",
+    "next_named",
+]
 
 
 class Judged(NamedTuple):
@@ -52,6 +61,15 @@ class Found(NamedTuple):
     named: list[tuple[int, bytes]]
     first: int
     last: int
+
+
+def allowance(found: list[Found]) -> bytes | None:
+    """Return the id of the allowance that holds for a document, of which shard 0 says so first."""
+    for answer, named, first, _ in found:
+        sequence, ident = named[int(answer.which[first])]
+        if sequence == ALLOWED:
+            return ident
+    return None
 
 
 def best(found: list[Found], most: int) -> list[Match]:

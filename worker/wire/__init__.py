@@ -7,6 +7,15 @@ from __future__ import annotations
 
 from worker.wire.aside import SetAside, beyond, by_partition
 from worker.wire.codec import FrameError, decode, encode
+from worker.wire.corrections import (
+    ALLOWED,
+    MOST_CHARACTERS,
+    Correction,
+    CorrectionError,
+    Kind,
+    Note,
+    Request,
+)
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
 from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS
 from worker.wire.hand_over import HandOver, hand_over
@@ -25,21 +34,28 @@ from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, Tombstones
 
 __all__ = [
     "ACCOUNTED_OFFSETS",
+    "ALLOWED",
     "CONTAINMENT_BYTES",
     "FRAME_BYTES",
     "MATCH_BYTES",
+    "MOST_CHARACTERS",
     "MOST_NAMED",
     "NAMED_BYTES",
     "NO_TOMBSTONES",
     "POSITION_BITS",
     "ROW_BYTES",
     "TOMBSTONE_BYTES",
+    "Correction",
+    "CorrectionError",
     "FingerprintFrame",
     "FrameError",
     "HandOver",
     "Ids",
+    "Kind",
     "Layout",
     "MatchFrame",
+    "Note",
+    "Request",
     "SetAside",
     "Tombstones",
     "answer_bytes",

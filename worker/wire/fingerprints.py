@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,11 +12,13 @@ from worker.wire.columns import (
     U8,
     U32,
     U64,
+    ColumnError,
     column,
     length,
     packed,
     width,
 )
+from worker.wire.corrections import Correction
 from worker.wire.frame import Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
@@ -34,10 +38,11 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     bands follow. A decoded frame without documents has s = 0.
 
     ``accounted`` uint32[r], relative to ``start``, are the offsets of the range that were read but
-    not judged: rejected records and tombstones. *fingerprint* has read no record at offsets that
-    are in neither array.
+    not judged: rejected records, tombstones and corrections. *fingerprint* has read no record at
+    offsets that are in neither array.
 
-    ``tombstones`` are those of the range that forget an id.
+    ``tombstones`` are those of the range that forget an id. ``corrections`` are in the order of
+    their offsets.
     """
 
     offsets: npt.NDArray[np.uint32]
@@ -49,6 +54,7 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     sketches: npt.NDArray[np.uint8]
     accounted: npt.NDArray[np.uint32]
     tombstones: Tombstones = NO_TOMBSTONES
+    corrections: tuple[Correction, ...] = ()
 
     def packed(self) -> PackedFingerprints:
         """Return the frame in its written form."""
@@ -66,6 +72,7 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
             packed(self.sketches, U8),
             packed(self.accounted, U32),
             self.tombstones.packed() if len(self.tombstones) else None,
+            self.corrections,
         )
 
 
@@ -81,6 +88,7 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
     sketches: memoryview
     accounted: memoryview
     tombstones: PackedTombstones | None
+    corrections: tuple[Correction, ...] = ()
 
     def frame(self) -> FingerprintFrame:
         """Return the frame.
@@ -103,7 +111,19 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
             column("accounted", self.accounted, U32, length("accounted", self.accounted, U32)),
             NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(),
+            self._corrections(),
         )
+
+    def _corrections(self) -> tuple[Correction, ...]:
+        """Return the corrections.
+
+        Raises:
+            ColumnError: their offsets don't ascend, or are not in the range.
+        """
+        bounds = [-1, *(one.offset for one in self.corrections), self.end - self.start]
+        if any(after <= before for before, after in pairwise(bounds)):
+            raise ColumnError("corrections does not ascend within the frame")
+        return self.corrections
 
 
 def document_bytes(slots: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from worker.bus import UNREADABLE_HEADERS, Header, Outgoing, Record
 
 __all__ = [
+    "ALLOWED_BY",
+    "CORRECTION",
     "DUPLICATE_FIRST",
     "DUPLICATE_OF",
     "FIRST",
@@ -22,6 +24,7 @@ __all__ = [
     "SOURCE_TOPIC",
     "STAGE",
     "VERDICT",
+    "corrects",
     "number",
     "reduced_rejection",
     "rejection",
@@ -52,6 +55,11 @@ nothing but a count depends on it."""
 FORGET = "neardup-forget"
 """On a tombstone: the id that it forgets, whatever its key. Whoever writes documents can set it, as
 they can send a tombstone with any key."""
+CORRECTION = "neardup-correction"
+"""On a record without a value: what a person corrects; see `worker.wire.corrections`. Whoever
+writes documents can set it, as they can send a tombstone."""
+ALLOWED_BY = "neardup-allowed-by"
+"""On a document that is unique because a person allowed its text: the id of the allowance."""
 
 _LONGEST_NUMBER = 18
 """Headers may be forged. An offset has at most 19 digits; Python refuses to parse 4,301."""
@@ -106,6 +114,12 @@ def without_own(headers: tuple[Header, ...]) -> tuple[Header, ...]:
     if not headers:
         return headers
     return tuple(header for header in headers if not header[0].startswith(PREFIX))
+
+
+def corrects(headers: tuple[Header, ...]) -> bool:
+    """Return whether these are the headers of a correction that forgets no document."""
+    names = {name for name, _ in headers}
+    return CORRECTION in names and FORGET not in names
 
 
 def number(value: bytes | None) -> int | None:

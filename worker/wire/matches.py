@@ -54,7 +54,9 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     ``start``, and ``counts`` uint16[m] the numbers of matches. The matches of all of them follow
     one another in ``which`` uint16 and ``similarities`` float32. ``which`` is an index into the k
     distinct matched documents, ``sequences`` uint64[k] and ``ids``. An id is empty if the document
-    was forgotten after the verdict that is given again; see `lsh.index.Match`. ``containments``
+    was forgotten after the verdict that is given again; see `lsh.index.Match`. The sequence number
+    `ALLOWED`, which only shard 0 gives, says that an allowance holds for the document, and the id
+    which one. ``containments``
     float32 follow ``similarities``, with 0 for a match that has none. If no match has any, they
     are None.
 

@@ -1,0 +1,162 @@
+"""What people have corrected, as shard 0 keeps it, and which documents an allowance holds for.
+
+Every correction is in a frame, so it holds from the same document on, whoever judges the frames.
+Shard 0 alone keeps corrections and compares all documents with them: its answers say which are
+allowed. What the index holds doesn't depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
+from zlib import crc32
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from lsh.sketch import pairwise_similarity
+from worker.stages.order import Placed
+from worker.wire import Correction, FingerprintFrame, Kind
+
+__all__ = ["NO_CORRECTIONS", "Allowance", "Allowed", "Corrections", "Erasure", "allowed"]
+
+MOST_ALLOWANCES: Final = 10_000
+"""Each document is compared with every allowance, which takes about 5 ns."""
+MOST_ERASURES: Final = 1_000
+_SUM_BYTES = 4
+
+
+class Allowed(NamedTuple):
+    """The allowance that holds for a document, and how similar that is to the allowed text."""
+
+    id: bytes
+    similarity: float
+
+
+class Allowance(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A text that is never a duplicate.
+
+    ``key`` is that of the exact text, and ``sketch`` uint8[slots]. ``note`` is a packed
+    `worker.wire.Note`. ``since`` is the log's time of the frame with it, in ms.
+    """
+
+    id: bytes
+    exact: bool
+    key: int
+    sketch: bytes
+    note: bytes
+    since: int
+
+    def similarities(
+        self, texts: npt.NDArray[np.uint64], sketches: npt.NDArray[np.uint8], threshold: float
+    ) -> npt.NDArray[np.float64]:
+        """Return float64[n]: how similar n documents are, and 0 for those it doesn't hold for."""
+        same = texts == self.key
+        if self.exact:
+            return same.astype(np.float64)
+        own = np.frombuffer(self.sketch, np.uint8)[None]
+        found: npt.NDArray[np.float64] = pairwise_similarity(sketches, own)
+        found[found < threshold] = 0.0
+        found[same] = 1.0
+        return found
+
+
+class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A document that a person had forgotten, the note on that, and when, in the log's time."""
+
+    id: bytes
+    note: bytes
+    since: int
+
+
+class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What holds, in the order in which it came, and the latest erasures."""
+
+    allowances: tuple[Allowance, ...] = ()
+    erasures: tuple[Erasure, ...] = ()
+
+    def packed(self) -> bytes:
+        """Return the packed bytes, with their checksum."""
+        packed = msgspec.msgpack.encode(self)
+        return crc32(packed).to_bytes(_SUM_BYTES, "little") + packed
+
+    @classmethod
+    def unpacked(cls, packed: bytes | None) -> Self:
+        """Return what `packed` packed; nothing corrected if there is nothing.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        if packed is None:
+            return cls()
+        own, rest = packed[:_SUM_BYTES], packed[_SUM_BYTES:]
+        if own != crc32(rest).to_bytes(_SUM_BYTES, "little"):
+            raise ValueError("its corrections can't be read: they differ from what was written")
+        return msgspec.msgpack.decode(rest, type=cls)
+
+    def at(self, now: int, window: int | None) -> Corrections:
+        """Return what still holds at a time of the log; both in ms. Without a window, all does."""
+        if window is None or not self.allowances or self.allowances[0].since + window >= now:
+            return self
+        kept = tuple(one for one in self.allowances if one.since + window >= now)
+        return Corrections(kept, self.erasures)
+
+    def after(self, one: Correction, since: int) -> Corrections:
+        """Return what holds after a correction. A later allowance replaces one with the same id.
+
+        An allowance beyond `MOST_ALLOWANCES` doesn't hold.
+        """
+        if one.kind is Kind.FORGOTTEN:
+            erasures = (*self.erasures, Erasure(one.id, one.note, since))
+            return Corrections(self.allowances, erasures[-MOST_ERASURES:])
+        kept = tuple(known for known in self.allowances if known.id != one.id)
+        if one.allows and len(kept) < MOST_ALLOWANCES:
+            exact = one.kind is Kind.EXACT
+            kept += (Allowance(one.id, exact, one.key, one.sketch, one.note, since),)
+        return Corrections(kept, self.erasures)
+
+
+NO_CORRECTIONS: Final = Corrections()
+
+
+def allowed(
+    before: Corrections, frames: Sequence[Placed], *, threshold: float, window: int | None
+) -> tuple[Corrections, dict[int, Allowed]]:
+    """Return the corrections after some frames, and which of their documents are allowed.
+
+    Those are found by their rows, counted through all frames. An allowance holds for later
+    documents that are at least ``threshold`` similar, or have the same text, until ``window`` ms
+    after it. The most similar one counts; of several, the earliest.
+    """
+    found: dict[int, Allowed] = {}
+    base, held = 0, before
+    for placed in frames:
+        frame = placed.frame
+        held = held.at(placed.logged, window)
+        low = 0
+        for one in frame.corrections:
+            high = int(np.searchsorted(frame.offsets, one.offset))
+            found |= _among(held, frame, slice(low, high), threshold, base)
+            held, low = held.after(one, placed.logged), high
+        found |= _among(held, frame, slice(low, placed.count), threshold, base)
+        base += placed.count
+    return held, found
+
+
+def _among(
+    held: Corrections, frame: FingerprintFrame, rows: slice, threshold: float, base: int
+) -> dict[int, Allowed]:
+    """Return the allowed documents among rows of a frame, whose first row is ``base``."""
+    texts, sketches = frame.texts[rows], frame.sketches[rows]
+    if not held.allowances or not len(texts):
+        return {}
+    best, which = np.zeros(len(texts)), np.zeros(len(texts), np.intp)
+    for number, one in enumerate(held.allowances):
+        similarities = one.similarities(texts, sketches, threshold)
+        better = similarities > best
+        best[better], which[better] = similarities[better], number
+    return {
+        base + rows.start + row: Allowed(held.allowances[which[row]].id, float(best[row]))
+        for row in np.flatnonzero(best).tolist()
+    }
