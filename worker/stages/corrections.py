@@ -54,7 +54,7 @@ class Allowance(msgspec.Struct, array_like=True, frozen=True, gc=False):
         """Return float64[n]: how similar n documents are, and 0 for those it doesn't hold for."""
         same = texts == self.key
         if self.exact:
-            return same.astype(np.float64)
+            return np.where(same, 1.0, 0.0)
         own = np.frombuffer(self.sketch, np.uint8)[None]
         found: npt.NDArray[np.float64] = pairwise_similarity(sketches, own)
         found[found < threshold] = 0.0
