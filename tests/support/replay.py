@@ -22,7 +22,7 @@ from worker.bus.port import Record, TopicPartition
 from worker.offline.embedded import create_topics
 from worker.settings import Settings
 from worker.topology import Topology
-from worker.wire import POSITION_BITS, FingerprintFrame, Layout, MatchFrame, decode, encode
+from worker.wire import ALLOWED, POSITION_BITS, FingerprintFrame, Layout, MatchFrame, decode, encode
 
 __all__ = ["Answers", "replay", "stamped", "with_shards"]
 
@@ -142,6 +142,8 @@ def _containments(frame: MatchFrame) -> list[float | None]:
 
 
 def _verdict(sequence: int, matches: dict[int, Found], limit: int) -> Verdict:
+    if ALLOWED in matches:
+        return Verdict(sequence, (), allowed=matches[ALLOWED][1])
     ordered = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))
     best = [(number, found) for number, found in ordered[:limit] if found[1]]
     listed = tuple((ident, round(similarity, 4)) for _, (similarity, ident, _) in best)

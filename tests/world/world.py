@@ -31,6 +31,7 @@ from worker.generations.plan import Plan
 from worker.offline.embedded import create_topics
 from worker.stages import StageError
 from worker.topology import STAGES, Topology
+from worker.wire import Request
 
 __all__ = ["Died", "Ending", "World"]
 
@@ -132,6 +133,10 @@ class World:
         """Write documents, round the partitions."""
         for text in texts:
             self.writer.write([text], [self._turn()])
+
+    def correct(self, request: Request) -> None:
+        """Write what a person corrects to the partition whose turn it is."""
+        self.writer.correct(request, self._turn())
 
     def forget(self, ident: str, *, delete: bool = False) -> None:
         """Write a tombstone, or a delete with a value, to the partition whose turn it is."""

@@ -10,6 +10,8 @@ from tests.world.clock import HOUR, Clock
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Outgoing, Record
 from worker.topology import Topology
+from worker.wire import Request
+from worker.wire.headers import CORRECTION, FORGET
 
 __all__ = ["Manner", "Writer"]
 
@@ -87,6 +89,16 @@ class Writer:
         value = json.dumps({"id": ident, "text": None}).encode() if with_value else None
         documents, now = self._topology.documents, self._clock.milliseconds()
         record = Outgoing(documents, partition, ident.encode(), value, (), now)
+        self.written.append(self._place(record))
+        self._bus.append(record)
+
+    def correct(self, request: Request, partition: int) -> None:
+        """Write what a person corrects, with a tombstone if it has a document forgotten."""
+        headers = [(CORRECTION, request.encode())]
+        if request.kind == "forget":
+            headers.append((FORGET, request.id.encode()))
+        documents, now = self._topology.documents, self._clock.milliseconds()
+        record = Outgoing(documents, partition, request.id.encode(), None, tuple(headers), now)
         self.written.append(self._place(record))
         self._bus.append(record)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tests.support.checker.allowances import allowances
 from tests.support.checker.coverage import coverage
 from tests.support.checker.forgetting import forgetting
 from tests.support.checker.history import (
@@ -52,6 +53,7 @@ __all__ = [
     "Sighting",
     "Source",
     "Verdict",
+    "allowances",
     "check",
     "continued",
     "coverage",
@@ -89,6 +91,7 @@ INVARIANTS: Final = (
     visibility,
     coverage,
     forgetting,
+    allowances,
 )
 
 

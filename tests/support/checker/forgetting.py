@@ -17,7 +17,7 @@ from tests.support.checker.history import (
 )
 from worker.bus.port import Record
 
-__all__ = ["forgetting"]
+__all__ = ["Order", "Place", "forgetting"]
 
 Place = tuple[int, int]
 """A record's place in the one order: the number of its frame, and its offset."""
@@ -27,7 +27,7 @@ def forgetting(history: History) -> Iterator[str]:
     """Of the documents before it with a matched id, one stands after the id's last tombstone."""
     if history.frames is None:
         return
-    order = _Order(history.frames)
+    order = Order(history.frames)
     tombstones = order.places(
         (forgotten, _here(record))
         for record in history.inputs
@@ -48,7 +48,7 @@ def forgetting(history: History) -> Iterator[str]:
                 yield f"{source(record)} matches {ident}, which was forgotten at {gone}"
 
 
-class _Order:
+class Order:
     """Where records of the documents are in the one order."""
 
     def __init__(self, frames: Sequence[FrameRange]) -> None:

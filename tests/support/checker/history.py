@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from lsh import Parameters
 from tests.support.ids_of_keys import id_of_key
 from worker.bus.port import Record
-from worker.wire import FingerprintFrame, decode
+from worker.wire import FingerprintFrame, Request, decode
+from worker.wire.headers import ALLOWED_BY, CORRECTION, FORGET
 
 __all__ = [
     "KINDS",
@@ -26,6 +27,7 @@ __all__ = [
     "ident_of",
     "is_tombstone",
     "reason",
+    "requested",
     "sightings",
     "source",
     "verdict_of",
@@ -44,13 +46,14 @@ class Verdict(NamedTuple):
 
     ``first`` is the id and the place of the earliest match; None if there is none.
     ``containments`` has a value for each match, None for one without; if no match has any, it
-    is empty.
+    is empty. ``allowed`` is the id of the allowance that holds for it.
     """
 
     sequence: int
     matches: tuple[tuple[str, float], ...]
     first: tuple[str, int] | None = None
     containments: tuple[float | None, ...] = ()
+    allowed: str | None = None
 
 
 class Sighting(NamedTuple):
@@ -98,14 +101,22 @@ class History:
     def forgets(self, document: Record) -> bytes | None:
         """Give the id that an input forgets; None if it is a document, or forgets none."""
         if document.value is None:
+            named = header(document, FORGET)
+            if named is not None or self.is_correction(document):
+                return named
             return id_of_key(document.key) if document.key else None
         return ident_of(document).encode() if self.is_passed_on(document) else None
 
     def is_passed_on(self, document: Record) -> bool:
         """Tell whether an input is no document, but a tombstone or a delete."""
         if document.value is None:
-            return True
+            return not self.is_correction(document)
         return self.deletes and json.loads(document.value).get("text", "") is None
+
+    def is_correction(self, document: Record) -> bool:
+        """Tell whether an input is for the index alone: nothing is published of it."""
+        request = requested(document)
+        return request is not None and request.kind != "forget"
 
     def published(self) -> Iterator[tuple[str, Record]]:
         """Give every record with the kind of its topic."""
@@ -139,6 +150,12 @@ def is_tombstone(record: Record) -> bool:
     return not any(name.startswith(OWN) for name, _ in record.headers)
 
 
+def requested(record: Record) -> Request | None:
+    """Give what an input corrects; None if it is something else."""
+    value = None if record.value is not None else header(record, CORRECTION)
+    return None if value is None else Request.decode(value)
+
+
 def ident_of(record: Record) -> str:
     """Give the id of a published document: its own, else its key's, else its position."""
     found = json.loads(record.value or b"{}").get("id")
@@ -163,11 +180,13 @@ def verdict_of(record: Record) -> Verdict:
     matches = json.loads(header(record, "neardup-matches") or b"[]")
     first = json.loads(header(record, "neardup-first") or b"null")
     containments = tuple(match.get("containment") for match in matches)
+    allowed = header(record, ALLOWED_BY)
     return Verdict(
         int(header(record, "neardup-sequence") or b"-1"),
         tuple((match["id"], match["similarity"]) for match in matches),
         None if first is None else (first["id"], first["sequence"]),
         containments if any(one is not None for one in containments) else (),
+        None if allowed is None else allowed.decode(),
     )
 
 

@@ -33,6 +33,8 @@ def exactly_once(history: History) -> Iterator[str]:
     wanted: Counter[tuple[str, int, bytes | None, bytes | None]] = Counter()
     for document in history.inputs:
         at = (document.partition, document.offset)
+        if history.is_correction(document):
+            continue
         if history.is_passed_on(document):
             wanted["unique", document.partition, document.key, document.value] += 1
             wanted["duplicate", document.partition, document.key, document.value] += 1
@@ -89,6 +91,8 @@ def decisions(history: History) -> Iterator[str]:
             yield f"{source(record)} is on {kind}, and its header says otherwise"
         if bool(verdict.matches) != (kind == "duplicate"):
             yield f"{kind} {source(record)} has {len(verdict.matches)} matches"
+        if verdict.allowed is not None and kind != "unique":
+            yield f"{kind} {source(record)} is allowed by {verdict.allowed}"
         if (verdict.first is not None) != (kind == "duplicate"):
             yield f"{kind} {source(record)} has {verdict.first} as its first match"
         if verdict.sequence in numbers:

@@ -9,11 +9,12 @@ import msgspec
 import numpy as np
 
 from lsh.index import NO_TIME
-from worker.wire import FingerprintFrame, Ids, MatchFrame, Tombstones
+from worker.wire import Correction, FingerprintFrame, Ids, Kind, MatchFrame, Tombstones
 
 __all__ = [
     "ANSWER",
     "CONTAINING",
+    "CORRECTING",
     "FINGERPRINTS",
     "FORGETTING",
     "content",
@@ -36,6 +37,18 @@ FINGERPRINTS = FingerprintFrame(
     accounted=np.array([1, 4, 5], np.uint32),
     tombstones=Tombstones.pack(10, [(14, b"gone"), (15, "ö".encode())]),
 )
+
+CORRECTING = msgspec.structs.replace(
+    FINGERPRINTS,
+    accounted=np.array([1, 2, 4, 5], np.uint32),
+    corrections=(
+        Correction(
+            1, Kind.NEAR, b"slogan", b"\x81\xa2at\x01", b"I love it", 2**64 - 1, b"\0\1\2\3"
+        ),
+        Correction(2, Kind.WITHDRAWN, b"slogan", b"\x81\xa2at\x02"),
+    ),
+)
+"""The same frame with a text that is allowed and no longer is."""
 
 ANSWER = MatchFrame(
     layout="layout",

@@ -9,6 +9,7 @@ import pytest
 from tests.worker.wire.samples import (
     ANSWER,
     CONTAINING,
+    CORRECTING,
     FINGERPRINTS,
     FORGETTING,
     content,
@@ -24,6 +25,7 @@ class TestRecorded:
         ("frame", "name"),
         [
             (FINGERPRINTS, "fingerprint-4"),
+            (CORRECTING, "fingerprint-4-corrections"),
             (ANSWER, "match-2"),
             (CONTAINING, "match-2-containments"),
             (FORGETTING, "match-2-tombstones"),
@@ -37,6 +39,8 @@ class TestRecorded:
     def test_frames_are_read(self) -> None:
         read = decode(FingerprintFrame, recorded("fingerprint-4"), "layout")
         assert content(read) == content(FINGERPRINTS)
+        read = decode(FingerprintFrame, recorded("fingerprint-4-corrections"), "layout")
+        assert content(read) == content(CORRECTING)
 
     def test_answers_are_read(self) -> None:
         assert content(decode(MatchFrame, recorded("match-2"), "layout")) == content(ANSWER)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from tests.support.texts import near_copies, slices
 from tests.world.measures import Measures
 from tests.world.world import World
+from worker.wire import Request
 
 __all__ = ["SCENARIOS", "Scenario"]
 
@@ -72,8 +73,33 @@ def kept(world: World) -> None:
     world.rounds(3)
 
 
+def corrected(world: World) -> None:
+    """Two workers; a text is allowed, then another exactly, then one is withdrawn."""
+    texts = near_copies(48, 5)
+    first, second, third, fourth = slices(texts, 12, 12, 12)
+    world.start("a")
+    world.feed(first)
+    world.correct(Request("allow", "near", texts[0][1]))
+    world.rounds(3)
+    world.start("b")
+    world.feed(second)
+    world.correct(Request("allow", "exact", texts[13][1], exact=True))
+    world.correct(Request("forget", texts[1][0]))
+    world.rounds(4)
+    world.feed([(f"again-{ident}", text) for ident, text in texts[:14]])
+    world.rounds(2)
+    world.feed(third)
+    world.correct(Request("withdraw", "near"))
+    world.rounds(3)
+    world.suffer("a", "dies, disk lost")
+    world.feed(fourth)
+    world.feed([(f"at-last-{ident}", text) for ident, text in texts[:14]])
+    world.rounds(2)
+
+
 SCENARIOS: Final = {
     "alone": Scenario(Measures(), alone),
     "together": Scenario(Measures(partitions=3, shards=3), together),
+    "corrected": Scenario(Measures(partitions=2, shards=2), corrected),
     "kept": Scenario(Measures(snapshots=0.001), kept),
 }

@@ -14,6 +14,7 @@ from tests.world.acts import Act, doing
 from tests.world.measures import Measures
 from tests.world.world import World
 from worker.topology import STAGES
+from worker.wire import Request
 
 __all__ = ["acts", "measures", "play"]
 
@@ -46,9 +47,43 @@ class Forget(NamedTuple):
             world.forget(ident, delete=self.delete)
 
 
+class Allow(NamedTuple):
+    """A text is allowed, that of a document so many before the last one; or no longer."""
+
+    back: int
+    exact: bool
+    withdrawn: bool
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        fed = min(_fed(world), len(TEXTS))
+        if fed:
+            ident, text = TEXTS[max(0, fed - 1 - self.back)]
+            allow = Request(
+                "allow", f"like {ident}", text, exact=self.exact, by="ada", why="slogan"
+            )
+            withdraw = Request("withdraw", f"like {ident}", by="ada")
+            world.correct(withdraw if self.withdrawn else allow)
+
+
+class Note(NamedTuple):
+    """A person has a document forgotten: so many before the last one."""
+
+    back: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        fed = min(_fed(world), len(TEXTS))
+        if fed:
+            ident, _ = TEXTS[max(0, fed - 1 - self.back)]
+            world.correct(Request("forget", ident, by="ada", why="asked to"))
+
+
 def _fed(world: World) -> int:
     own = History(world.inputs, deletes=True)
-    return sum(not own.is_passed_on(record) for record in world.inputs)
+    return sum(
+        not (own.is_passed_on(record) or own.is_correction(record)) for record in world.inputs
+    )
 
 
 def play(world: World, schedule: list[Act[World]]) -> None:
@@ -111,6 +146,8 @@ def acts() -> st.SearchStrategy[list[Act[World]]]:
         doing("leave", workers),
         doing("flush", workers),
         st.builds(Forget, st.integers(0, 20), st.booleans()),
+        st.builds(Allow, st.integers(0, 20), st.booleans(), st.booleans()),
+        st.builds(Note, st.integers(0, 20)),
     )
     heap = st.tuples(
         st.builds(Feed, st.integers(4, 14)),

@@ -15,7 +15,7 @@ import pytest
 from lsh._core import Decision
 from tests.support.breadth import slow
 from tests.support.life import Life
-from tests.support.points import Fault, Point, Strike
+from tests.support.points import DONE, Fault, Point, Strike
 from tests.support.texts import near_copies, slices
 from tests.world.conftest import Make
 from tests.world.crash.proof import Oracle
@@ -34,6 +34,8 @@ from worker.bus.port import (
 )
 from worker.index.store import BandStore
 from worker.stages import Burst, StageError
+from worker.stages.corrections import Corrections
+from worker.wire import Request
 
 Offsets = Mapping[TopicPartition, int]
 Mistake = Callable[[World], None]
@@ -179,12 +181,43 @@ def commit_after_lost(world: World) -> None:
     replace_commits(bus, by)
 
 
+def corrections_in_memory(world: World) -> None:
+    """What people have corrected is not written with the offset: a restart forgets it."""
+    world.mistake = keep_corrections_in_memory
+
+
+def keep_corrections_in_memory(life: Life) -> None:
+    index = life.index
+    committed = index.committed
+
+    def in_memory() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            for store in index.stores().values():
+                patch.setattr(store, "apply", partial(without_corrections, store))
+            committed()
+
+    setattr(index, "committed", in_memory)  # noqa: B010 -- in place of a method
+
+
+def without_corrections(
+    store: BandStore,
+    decision: Decision | None,
+    *,
+    corrections: Corrections | None = None,
+    **reached: Any,  # noqa: ANN401 -- the method's own
+) -> None:
+    BandStore.apply(store, decision, **reached)
+    store.corrections = corrections or store.corrections
+
+
 def two_workers(world: World) -> None:
     world.start("a")
     world.start("b")
     for some in slices(near_copies(40, 5), 16):
         world.feed(some)
+        world.correct(Request("allow", some[0][0], some[0][1]))
         world.rounds(4)
+        world.feed([(f"again-{ident}", text) for ident, text in some[:3]])
 
 
 def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracle) -> list[str]:
@@ -222,6 +255,7 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
         slow(commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
         slow(commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
         (commit_after_lost, "route", "offsets", 2, "evicted", "is on ["),
+        (corrections_in_memory, "index", "flush" + DONE, 3, "dies", "and isn't allowed"),
     ],
 )
 def test_a_mistake_is_found(

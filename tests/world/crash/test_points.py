@@ -69,6 +69,8 @@ def names(scenario: str, stage: str) -> tuple[str, ...]:
         return ("poll", *TAKING_OVER, *TRANSACTION, *(STORE if index else ()))
     if scenario == "together":
         return (*AMONG_OTHERS, *((*STORE, *CLOSING) if index else ()))
+    if scenario == "corrected":
+        return ("commit", "commit" + DONE, *(("write" + DONE, "flush" + DONE) if index else ()))
     return SNAPSHOTS if index else ()
 
 
@@ -102,6 +104,8 @@ def cases() -> Iterator[ParameterSet]:
 
 def mark(scenario: str, stage: str, name: str, fault: Fault) -> tuple[pytest.MarkDecorator, ...]:
     """Give the marker of a case, if it has one."""
+    if scenario == "corrected" and fault == "dies":
+        return () if name == "commit" + DONE else (BROAD,)
     if scenario != "alone" or fault not in {"dies", *TORN}:
         return (EXHAUSTIVE,)
     committing = fault == "dies" and name in {"commit", "commit" + DONE}
