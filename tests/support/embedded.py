@@ -19,8 +19,13 @@ from tests.support.checker import (
 from tests.support.replay import replay
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Outgoing, Record, TopicPartition
+from worker.index.store import BandStore
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings
+from worker.stages import Index
+from worker.stages.corrections import Corrections
+from worker.wire import Request
+from worker.wire.headers import CORRECTION, FORGET
 
 Texts = Sequence[tuple[str, str]]
 Verdicts = dict[str, tuple[tuple[str, float], ...]]
@@ -106,6 +111,22 @@ class Run:
     def forget(self, ident: str, partition: int) -> None:
         """Write a tombstone."""
         self.put(Outgoing(self.topology.documents, partition, ident.encode(), None))
+
+    def correct(self, request: Request) -> None:
+        """Write what a person corrects, with a tombstone if a document is forgotten."""
+        headers = [(CORRECTION, request.encode())]
+        if request.kind == "forget":
+            headers.append((FORGET, request.id.encode()))
+        partition = len(self.inputs) % self.topology.layout.partitions
+        key = request.id.encode()
+        self.put(Outgoing(self.topology.documents, partition, key, None, tuple(headers)))
+
+    def corrections(self) -> Corrections:
+        """Return what shard 0 has of what people have corrected."""
+        (index,) = [one.stage for one in self.embedded.loops if isinstance(one.stage, Index)]
+        store = index.stores()[0]
+        assert isinstance(store, BandStore)
+        return store.corrections
 
     def put(self, record: Outgoing) -> None:
         (topic, partition), offset = self.bus.append(record)

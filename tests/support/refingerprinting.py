@@ -19,7 +19,8 @@ from worker.loop import Loop, LoopOptions
 from worker.metrics import Metrics, table
 from worker.stages import Fingerprint, Refingerprint, RejectLimit
 from worker.topology import Topology
-from worker.wire import FingerprintFrame, HandOver, Layout, decode, hand_over
+from worker.wire import FingerprintFrame, HandOver, Layout, Request, decode, hand_over
+from worker.wire.headers import CORRECTION
 
 __all__ = ["ALLOWANCE", "EARLIER", "NEW", "START", "Judged", "Replaced", "TwoLogs"]
 
@@ -153,6 +154,10 @@ class TwoLogs:
     def text(self, text: str, partition: int = 0, **more: object) -> None:
         """Write a document with a text."""
         self.send(partition, json.dumps({"text": text}).encode(), **more)
+
+    def correct(self, request: Request) -> None:
+        """Write a correction."""
+        self.send(0, None, headers=((CORRECTION, request.encode()),))
 
     def sign(self) -> None:
         """Let *fingerprint* read all there is, also its quiet ends."""

@@ -43,6 +43,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "id-wrong-type": "configuration",
     "time-wrong-type": "configuration",
     "bad-time": "time",
+    "bad-correction": "content",
     "bad-headers": "content",
     "bad-id": "configuration",
     "empty-text": "content",

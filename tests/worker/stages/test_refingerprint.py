@@ -21,7 +21,7 @@ from worker.bus import Aborted, OutcomeUnknown, Outgoing, RecordBatch, TopicPart
 from worker.bus.memory.faults import Step
 from worker.formats.base import DocumentOptions
 from worker.stages import Burst, StageError
-from worker.wire import FingerprintFrame, HandOver, decode, encode, hand_over
+from worker.wire import FingerprintFrame, HandOver, Kind, Request, decode, encode, hand_over
 
 ORDER = TopicPartition("app.fingerprints", 0)
 WORDS = "one two three four five six seven eight"
@@ -437,3 +437,25 @@ def test_a_frame_out_of_place_is_refused(start: int) -> None:
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
     with pytest.raises(StageError, match=rf"from offset {start}, but 1 comes next"):
         process(logs.stage, [record, record._replace(offset=9, value=following)])
+
+
+def test_allowed_texts_are_signed_anew(caplog: pytest.LogCaptureFixture) -> None:
+    logs = TwoLogs()
+    logs.text(WORDS)
+    logs.correct(Request("allow", "near", f"<p>{WORDS}</p>", by="ada"))
+    logs.correct(Request("allow", "nothing", "<p>"))
+    logs.text(WORDS)
+    logs.correct(Request("withdraw", "near"))
+    logs.sign()
+    logs.hand_over()
+    logs.renew()
+    corrections = [one for _, frame in logs.frames(logs.target) for one in frame.corrections]
+    assert [(one.offset, one.kind, one.id) for one in corrections] == [
+        (1, Kind.NEAR, b"near"),
+        (4, Kind.WITHDRAWN, b"near"),
+    ]
+    signed = Fingerprinter(NEW).sign([WORDS])
+    assert corrections[0].sketch == signed.sketches[0].tobytes()
+    assert corrections[0].key == signed.texts[0]
+    assert "allowance 'nothing' is left out of the new index" in caplog.text
+    assert check(logs) == 0

@@ -92,7 +92,7 @@ def test_a_frame_without_tombstones_pays_one_byte_for_them() -> None:
     read = decode(FingerprintFrame, encode(without), "layout")
     assert content(read) == {**content(FINGERPRINTS), "tombstones": []}
     fields = msgspec.msgpack.decode(encode(without)[1:])
-    assert fields[-1] is None
+    assert fields[-2] is None
 
 
 def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None:

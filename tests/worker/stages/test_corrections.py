@@ -1,0 +1,119 @@
+"""Which documents allowances hold for, as frames go by."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from lsh import Fingerprinter
+from tests.support.stages import (
+    DOCS,
+    PARAMETERS,
+    document,
+    fingerprint,
+    no_watermarks,
+    process,
+    records,
+    topology,
+)
+from worker.bus import Record
+from worker.stages import corrections
+from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, allowed
+from worker.stages.order import Placed, placed
+from worker.wire import Note, Request
+from worker.wire.headers import CORRECTION
+
+TEXT = "what was said before is now said a second time"
+OTHER = "nothing of what was said before is said here a second time"
+HOUR = 3_600_000
+
+
+def correction(offset: int, request: Request) -> Record:
+    header = (CORRECTION, request.encode())
+    return document(offset)._replace(value=None, headers=(header,))
+
+
+def allow(offset: int, ident: str, text: str = TEXT, *, exact: bool = False) -> Record:
+    return correction(offset, Request("allow", ident, text, exact=exact, by="ada", why="so"))
+
+
+def frame(*inputs: Record, at: int = 0) -> Placed:
+    """Give the frame of some records; ``at`` is its time in the log, in hours."""
+    stage = fingerprint()
+    stage.adopt({DOCS: inputs[0].offset}, no_watermarks)
+    (made,) = records(process(stage, inputs).records, "app.fingerprints", first=inputs[0].offset)
+    return placed(made._replace(timestamp=at * HOUR), topology().layout, 0)
+
+
+def judged(
+    *frames: Placed, before: Corrections = NO_CORRECTIONS, window: int | None = None
+) -> tuple[Corrections, dict[int, Allowed]]:
+    hours = None if window is None else window * HOUR
+    return allowed(before, frames, threshold=PARAMETERS.threshold, window=hours)
+
+
+def test_without_corrections_nothing_is_looked_at() -> None:
+    after, found = judged(frame(document(0, TEXT), document(1, TEXT)))
+    assert after is NO_CORRECTIONS
+    assert found == {}
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_rows_are_counted_through_all_frames(*, apart: bool) -> None:
+    inputs = [
+        document(0, TEXT), allow(1, "a"), document(2, OTHER), document(3, TEXT),
+        correction(4, Request("withdraw", "a")), document(5, TEXT), document(6, TEXT),
+    ]  # fmt: skip
+    frames = [frame(one) for one in inputs] if apart else [frame(*inputs)]
+    assert judged(*frames) == (Corrections(), {2: Allowed(b"a", 1.0)})
+
+
+def test_what_holds_is_carried_on_with_its_note() -> None:
+    held, _ = judged(frame(allow(0, "a"), allow(1, "b", exact=True), at=5))
+    one, other = held.allowances
+    assert (one.id, one.exact, other.id, other.exact) == (b"a", False, b"b", True)
+    note = msgspec.msgpack.decode(one.note, type=Note)
+    assert (note.by, note.why, note.text, note.at) == ("ada", "so", TEXT, document(0).timestamp)
+    assert one.since == 5 * HOUR
+    assert Corrections.unpacked(held.packed()) == held
+    assert judged(frame(document(9, TEXT)), before=held)[1] == {0: Allowed(b"a", 1.0)}
+
+
+def test_the_window_counts_from_the_time_in_the_log() -> None:
+    held, _ = judged(frame(allow(0, "a"), at=5), window=3)
+    until, _ = judged(frame(document(1, TEXT), at=8), before=held, window=3)
+    assert until is held
+    assert judged(frame(document(1, TEXT), at=8), before=held, window=3)[1] != {}
+    after, found = judged(frame(document(1, TEXT), at=9), before=held, window=3)
+    assert (after, found) == (Corrections(), {})
+    renewed, _ = judged(frame(allow(1, "a"), at=7), before=held, window=3)
+    assert judged(frame(document(2, TEXT), at=9), before=renewed, window=3)[1] != {}
+
+
+def test_a_note_on_an_erasure_is_kept_and_old_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corrections, "MOST_ERASURES", 2)
+    forgotten = [correction(n, Request("forget", f"d{n}", by="ada")) for n in range(3)]
+    held, _ = judged(frame(*forgotten))
+    assert [one.id for one in held.erasures] == [b"d1", b"d2"]
+
+
+def test_allowances_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corrections, "MOST_ALLOWANCES", 2)
+    held, _ = judged(frame(allow(0, "a"), allow(1, "b"), allow(2, "c"), allow(3, "a", OTHER)))
+    assert [one.id for one in held.allowances] == [b"b", b"a"]
+
+
+def test_a_similarity_is_the_estimate_of_the_sketches() -> None:
+    near = f"{TEXT} indeed"
+    held, _ = judged(frame(allow(0, "a")))
+    _, found = judged(frame(document(1, near)), before=held)
+    one, other = Fingerprinter(PARAMETERS).sign([TEXT, near]).sketches
+    share = np.count_nonzero(one == other) / len(one)
+    assert found[0].similarity == pytest.approx((share - 1 / 256) / (1 - 1 / 256))
+
+
+@pytest.mark.parametrize("packed", [b"", b"abcd", b"\0\0\0\0\x92\x90\x90"])
+def test_other_bytes_are_no_corrections(packed: bytes) -> None:
+    with pytest.raises(ValueError, match="differ from what was written"):
+        Corrections.unpacked(packed)
