@@ -1,7 +1,7 @@
 """The stream of documents of a run: even, held up, past a partition, or in transactions.
 
-Tombstones of earlier documents may be among them. Then some documents have no ids but those of
-their keys, which are any bytes.
+Tombstones of earlier documents may be among them, and what a person corrects. Then some documents
+have no ids but those of their keys, which are any bytes.
 """
 
 import json
@@ -17,12 +17,15 @@ from chaos.cell import Run
 from chaos.transactions import TransactionalFeeder
 from tests.support.application import ApplicationUnderTest
 from worker.bus.port import Outgoing
+from worker.wire import Request
+from worker.wire.headers import CORRECTION
 
 __all__ = ["Feeding"]
 
 SLICE_SECONDS: Final = 0.2
 LARGEST_SLICE: Final = 2_000
 TRICKLE: Final = 0.1
+ALLOWANCES: Final = 12
 
 
 class Feeding:
@@ -41,7 +44,8 @@ class Feeding:
             application: gets the documents.
             over: ends the feeding.
             aborts: of transactions the share that is aborted; 0: none are used.
-            forgets: tombstones, as a share of the documents; 0: all have ids in their values.
+            forgets: tombstones, as a share of the documents, and half as many corrections; 0: all
+                have ids in their values.
         """
         self._application = application
         self._over = over
@@ -114,6 +118,7 @@ class Feeding:
                 if size > 0:
                     self._feed(run.documents[done : done + size], done)
                     self._forget(run.documents[:done], size)
+                    self._correct(run.documents[:done], size)
                     done += size
 
     def _feed(self, texts: Sequence[tuple[str, str]], first: int) -> None:
@@ -144,6 +149,28 @@ class Feeding:
             for place, record in zip(places, map(_keyed, deletes), strict=True)
         ]
         self._application.feed(tombstones, self._over)
+
+    def _correct(self, fed: Sequence[tuple[str, str]], size: int) -> None:
+        """Allow texts of documents that are in the log, and withdraw that again."""
+        count = int(size * self._forgets / 2 + self._random.random()) if self._forgets else 0
+        topology = self._application.topology
+        corrections = []
+        for _, text in self._random.choices(fed, k=count):
+            ident = f"allowance {self._random.randrange(ALLOWANCES)}"
+            exact = self._random.random() < 0.3
+            request = Request("allow", ident, text, exact=exact, by="chaos", why="drawn")
+            if self._random.random() < 0.3:
+                request = Request("withdraw", ident, by="chaos")
+            corrections.append(
+                Outgoing(
+                    topology.documents,
+                    self._random.randrange(topology.layout.partitions),
+                    ident.encode(),
+                    None,
+                    ((CORRECTION, request.encode()),),
+                )
+            )
+        self._application.feed(corrections, self._over)
 
     def _placed(self, records: list[Outgoing]) -> list[Outgoing]:
         if not self._left_out:

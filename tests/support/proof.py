@@ -83,6 +83,7 @@ def book_of(application: ApplicationUnderTest) -> Book:
         ],
         parameters=topology.layout.parameters,
         deletes=application.settings.documents.deletes == "forget",
+        expires=application.settings.index.window_ms is not None,
     )
     if len(fingerprints) > 1:
         history = _renumbered(history, logs, fingerprints)

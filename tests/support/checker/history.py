@@ -84,6 +84,7 @@ class History:
             were not read.
         parameters: by which texts were compared.
         deletes: whether an input whose text is null is a delete.
+        expires: whether allowances end when they are old.
         renumbered: by the number that a document has in a later log, that with which it was
             published.
     """
@@ -97,6 +98,7 @@ class History:
     parameters: Parameters = field(default_factory=Parameters)
     renumbered: Mapping[int, int] = field(default_factory=dict)
     deletes: bool = False
+    expires: bool = False
 
     def forgets(self, document: Record) -> bytes | None:
         """Give the id that an input forgets; None if it is a document, or forgets none."""

@@ -21,6 +21,8 @@ from worker.offline.embedded import Embedded, create_topics
 from worker.probe import Files, Point, Probe
 from worker.queries.following import Following
 from worker.settings import Settings
+from worker.wire import Request
+from worker.wire.headers import CORRECTION
 
 __all__ = ["Died", "Followed", "Killer", "stream", "views"]
 
@@ -96,6 +98,13 @@ class Followed(Closing):
         for one in documents:
             value = None if one.get("forget") else json.dumps(one).encode()
             self.bus.append(Outgoing(self.topology.documents, 0, str(one["id"]).encode(), value))
+        self.embedded.run_until_idle()
+
+    def correct(self, request: Request) -> None:
+        """Have a correction judged."""
+        header = (CORRECTION, request.encode())
+        key = request.id.encode()
+        self.bus.append(Outgoing(self.topology.documents, 0, key, None, (header,)))
         self.embedded.run_until_idle()
 
     def catch_up(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.worker.groups.naive import NaiveGroups, View, components
 from tests.worker.groups.parts import Died, Followed, stream
+from worker.wire import Request
 
 HOUR = 3_600_000
 WINDOW = 6 * HOUR
@@ -75,6 +76,19 @@ def test_a_document_joins_two_groups(tmp_path: Path) -> None:
         absorbed = site.following.groups(lambda reader: reader.named(view.members[2][0]))
         assert absorbed is not None
         assert absorbed.group.name == view.name
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_is_allowed_joins_no_group(tmp_path: Path, shards: int) -> None:
+    slogan = "a slogan that everybody has in a mail, and that is no sign of any campaign at all"
+    with Followed(tmp_path, index={"shards": shards}) as site:
+        site.frame([{"id": f"d{number}", "text": slogan} for number in range(3)])
+        site.correct(Request("allow", "slogan", slogan))
+        site.frame([{"id": f"d{number}", "text": slogan} for number in range(3, 6)])
+        site.catch_up()
+        assert ids(site.views()) == components(site.published()) == [["d0", "d1", "d2"]]
+        (allowance,) = site.following.corrections().allowances
+        assert allowance.id == b"slogan"
 
 
 def dated(documents: Sequence[Mapping[str, Any]], chance: Random) -> list[dict[str, Any]]:
