@@ -36,6 +36,7 @@ __all__ = [
     "check",
     "distinct",
     "equal_slots",
+    "near_pairs",
     "read_payloads",
     "signatures",
     "text_keys",
@@ -215,6 +216,18 @@ def equal_slots(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint16
         the other one.
 
     Returns uint16[m].
+
+    Raises ValueError for arrays of other shapes.
+    """
+
+def near_pairs(
+    a: NDArray[np.uint8], b: NDArray[np.uint8], least: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16]]:
+    """Return the pairs of a row of `a` and a row of `b` that have at least `least` equal slots.
+
+    a: uint8[m, slots]. b: uint8[n, slots]. slots: from 1 to 65,535.
+
+    Returns three arrays [k]: the rows of `a`, ascending, those of `b`, and the equal slots.
 
     Raises ValueError for arrays of other shapes.
     """

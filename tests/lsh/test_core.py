@@ -107,5 +107,22 @@ def test_arrays_of_other_shapes_are_refused() -> None:
         _core.equal_slots(sketches, sketches[:2])
     assert _core.equal_slots(sketches, sketches[:1]).tolist() == [16, 16, 16]
     assert _core.equal_slots(sketches[:0], sketches[:1]).tolist() == []
+
+
+def test_near_pairs_are_those_with_enough_equal_slots() -> None:
+    chance = np.random.default_rng(5)
+    a, b = (chance.integers(0, 3, (count, 70), np.uint8) for count in (9, 5))
+    b[2] = a[4]
+    equal = (a[:, None] == b[None]).sum(2)
+    for least in (0, 20, 25, 70, 71):
+        rows, others, counts = _core.near_pairs(a, b, least)
+        expected = [(row, other) for row in range(9) for other in range(5)]
+        expected = [pair for pair in expected if equal[pair] >= least]
+        assert list(zip(rows.tolist(), others.tolist(), strict=True)) == expected
+        assert counts.tolist() == [equal[pair] for pair in expected]
+    assert [column.tolist() for column in _core.near_pairs(a[:0], b, 0)] == [[], [], []]
+    with pytest.raises(ValueError, match="b: got 69 slots, takes as many as a, 70"):
+        _core.near_pairs(a, b[:, :69].copy(), 0)
+
     with pytest.raises(ValueError, match="slots: got 5000"):
         _core.signatures(np.zeros(1, np.uint64), np.array([0, 1]), 5000)

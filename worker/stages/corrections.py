@@ -15,14 +15,23 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lsh.sketch import pairwise_similarity
+from lsh._core import near_pairs
+from lsh.sketch import estimates
 from worker.stages.order import Placed
 from worker.wire import Correction, FingerprintFrame, Kind
 
-__all__ = ["NO_CORRECTIONS", "Allowance", "Allowed", "Corrections", "Erasure", "allowed"]
+__all__ = [
+    "NO_CORRECTIONS",
+    "Allowance",
+    "Allowed",
+    "Corrections",
+    "Erasure",
+    "allowed",
+    "nearest",
+]
 
-MOST_ALLOWANCES: Final = 10_000
-"""Each document is compared with every allowance, which takes about 5 ns."""
+MOST_ALLOWANCES: Final = 1_000
+"""Each document is compared with every allowance, which takes about 15 ns."""
 MOST_ERASURES: Final = 1_000
 _SUM_BYTES = 4
 
@@ -47,19 +56,6 @@ class Allowance(msgspec.Struct, array_like=True, frozen=True, gc=False):
     sketch: bytes
     note: bytes
     since: int
-
-    def similarities(
-        self, texts: npt.NDArray[np.uint64], sketches: npt.NDArray[np.uint8], threshold: float
-    ) -> npt.NDArray[np.float64]:
-        """Return float64[n]: how similar n documents are, and 0 for those it doesn't hold for."""
-        same = texts == self.key
-        if self.exact:
-            return np.where(same, 1.0, 0.0)
-        own = np.frombuffer(self.sketch, np.uint8)[None]
-        found: npt.NDArray[np.float64] = pairwise_similarity(sketches, own)
-        found[found < threshold] = 0.0
-        found[same] = 1.0
-        return found
 
 
 class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -148,15 +144,36 @@ def _among(
     held: Corrections, frame: FingerprintFrame, rows: slice, threshold: float, base: int
 ) -> dict[int, Allowed]:
     """Return the allowed documents among rows of a frame, whose first row is ``base``."""
-    texts, sketches = frame.texts[rows], frame.sketches[rows]
-    if not held.allowances or not len(texts):
+    found = nearest(held.allowances, frame.texts[rows], frame.sketches[rows], threshold)
+    return {base + rows.start + row: allowed for row, allowed in found.items()}
+
+
+def nearest(
+    allowances: Sequence[Allowance],
+    texts: npt.NDArray[np.uint64],
+    sketches: npt.NDArray[np.uint8],
+    threshold: float,
+) -> dict[int, Allowed]:
+    """Return which of n documents are allowed, by row.
+
+    ``texts`` uint64[n] are the keys of their exact texts, and ``sketches`` uint8[n, slots]. The
+    most similar allowance counts; of several, the earliest.
+    """
+    if not allowances or not len(texts):
         return {}
-    best, which = np.zeros(len(texts)), np.zeros(len(texts), np.intp)
-    for number, one in enumerate(held.allowances):
-        similarities = one.similarities(texts, sketches, threshold)
-        better = similarities > best
-        best[better], which[better] = similarities[better], number
-    return {
-        base + rows.start + row: Allowed(held.allowances[which[row]].id, float(best[row]))
-        for row in np.flatnonzero(best).tolist()
-    }
+    found: dict[int, Allowed] = {}
+    near = [one for one in allowances if not one.exact]
+    if near:
+        slots = sketches.shape[1]
+        similarity = estimates(slots)
+        own = np.frombuffer(b"".join(one.sketch for one in near), np.uint8).reshape(-1, slots)
+        least = int(np.searchsorted(similarity, threshold))
+        pairs = near_pairs(np.ascontiguousarray(sketches), own, least)
+        for row, which, equal in zip(*(column.tolist() for column in pairs), strict=True):
+            if row not in found or similarity[equal] > found[row].similarity:
+                found[row] = Allowed(near[which].id, float(similarity[equal]))
+    keys = {one.key: one.id for one in reversed(allowances)}
+    same = np.isin(texts, np.fromiter(keys, np.uint64, len(keys)))
+    for row in np.flatnonzero(same).tolist():
+        found[row] = Allowed(keys[int(texts[row])], 1.0)
+    return found

@@ -10,8 +10,9 @@ use super::arrays::{column, ends, rows, starts, table};
 use super::caught::computed;
 use super::given::Texts;
 use super::text::Normaliser;
+use crate::index::similar;
 use crate::sign::keys::{Bands, Keyed};
-use crate::sign::sketch::{self, Slots, Tables};
+use crate::sign::sketch::{Slots, Tables};
 use crate::sign::{Scheme, Scratch, Secrets, Signer, Unit};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -20,6 +21,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(band_keys, module)?)?;
     module.add_function(wrap_pyfunction!(distinct, module)?)?;
     module.add_function(wrap_pyfunction!(equal_slots, module)?)?;
+    module.add_function(wrap_pyfunction!(near_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(signatures, module)?)?;
     module.add_function(wrap_pyfunction!(text_keys, module)?)
 }
@@ -201,11 +203,44 @@ fn equal_slots<'py>(
     let equal = computed(py, 2 * pairs * slots, || {
         let pair = |at| {
             let (one, other) = (row(count, at), row(other_count, at));
-            sketch::equal_slots(&ones[one], &others[other])
+            similar::equal_slots(&ones[one], &others[other]) as u16
         };
         (0..pairs).map(pair).collect()
     })?;
     Ok(PyArray1::from_vec(py, equal))
+}
+
+type Pairs<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u16>>);
+
+#[pyfunction]
+fn near_pairs<'py>(
+    py: Python<'py>,
+    a: PyReadonlyArray2<'py, u8>,
+    b: PyReadonlyArray2<'py, u8>,
+    least: u16,
+) -> PyResult<Pairs<'py>> {
+    let (ones, count, slots) = rows("a", &a)?;
+    let (others, other_count, other_slots) = rows("b", &b)?;
+    if slots != other_slots || slots == 0 || slots > usize::from(u16::MAX) {
+        let message = format!("b: got {other_slots} slots, takes as many as a, {slots}");
+        return Err(PyValueError::new_err(message));
+    }
+    let (of_a, of_b, equal) = computed(py, count * other_count * slots, || {
+        let (mut of_a, mut of_b, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, one) in ones.chunks_exact(slots).enumerate() {
+            for (other_row, other) in others.chunks_exact(slots).enumerate() {
+                let equal = similar::equal_slots(one, other) as u16;
+                if equal >= least {
+                    of_a.push(row as i64);
+                    of_b.push(other_row as i64);
+                    found.push(equal);
+                }
+            }
+        }
+        (of_a, of_b, found)
+    })?;
+    let array = |rows| PyArray1::from_vec(py, rows);
+    Ok((array(of_a), array(of_b), PyArray1::from_vec(py, equal)))
 }
 
 #[pyfunction]

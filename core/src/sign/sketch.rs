@@ -298,34 +298,6 @@ fn least_in_vectors<const N: usize>(
     }
 }
 
-/// Return how many slots of two sketches are equal; they have as many slots.
-#[inline]
-pub fn equal_slots(one: &[u8], other: &[u8]) -> u16 {
-    let mut equal = 0;
-    count_equal(one, other, &mut equal);
-    equal
-}
-
-vectorised! {
-    fn count_equal(one: &[u8], other: &[u8], equal: &mut u16) {
-        let mut total = 0u16;
-        // A byte holds the count of 255 places of a vector.
-        for (one, other) in one.chunks(255 * 32).zip(other.chunks(255 * 32)) {
-            let (ones, others) = (one.chunks_exact(32), other.chunks_exact(32));
-            let left = ones.remainder().iter().zip(others.remainder());
-            total += left.map(|(a, b)| u16::from(a == b)).sum::<u16>();
-            let mut sums = [0u8; 32];
-            for (one, other) in ones.zip(others) {
-                for at in 0..32 {
-                    sums[at] += u8::from(one[at] == other[at]);
-                }
-            }
-            total += sums.iter().map(|&sum| u16::from(sum)).sum::<u16>();
-        }
-        *equal = total;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,19 +360,6 @@ mod tests {
                 }
                 assert_eq!(found, Slots::new(count).sign(&hashes[..1], &mut Tables::default()));
             }
-        }
-    }
-
-    #[test]
-    fn equal_slots_are_counted() {
-        for slots in [1, 31, 32, 33, 128, 255, 4_096, 9_000] {
-            let one: Vec<u8> = splitmix64(1, slots).iter().map(|&word| word as u8 & 3).collect();
-            let other: Vec<u8> = splitmix64(2, slots).iter().map(|&word| word as u8 & 3).collect();
-            let expected = one.iter().zip(&other).filter(|(a, b)| a == b).count();
-            for found in with_each_vectors(|| equal_slots(&one, &other)) {
-                assert_eq!(usize::from(found), expected);
-            }
-            assert_eq!(usize::from(equal_slots(&one, &one)), slots);
         }
     }
 }
