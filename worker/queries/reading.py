@@ -148,16 +148,16 @@ class Reading(Closing):
 
     async def _documents(self, request: Request) -> Response:
         desk = self._open()
-        given = request.query_params
-        asked = [name for name in ("id", "header", "sequence") if name in given]
-        if len(asked) != 1:
+        given = request.query_params.multi_items()
+        if [name for name, _ in given] not in (["id"], ["header"], ["sequence"]):
             raise HTTPException(
                 HTTPStatus.BAD_REQUEST, "takes one of id=…, header=name or name=value, sequence=…"
             )
-        if asked[0] == "id":
-            return _json(await _done(desk.with_id(given["id"])))
-        if asked[0] == "header":
-            name, equals, value = given["header"].partition("=")
+        (asked, text) = given[0]
+        if asked == "id":
+            return _json(await _done(desk.with_id(text)))
+        if asked == "header":
+            name, equals, value = text.partition("=")
             return _json(await _done(desk.with_header(name, value if equals else None)))
         sequence = _number(request, "sequence", 0, 0, (1 << 63) - 1)
         found = await _done(desk.document(sequence))

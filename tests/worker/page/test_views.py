@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown
 
+pytestmark = pytest.mark.needs("chromium")
+
 VIEWS = (
     "/",
     "/ask?text=The+quick+brown+fox+jumps+over+the+lazy+dog",
