@@ -16,6 +16,7 @@ BENCHMARKS = {
     "flood": "what copies and variants of a text cost an index shard, compared with new documents",
     "query": "time of a query on an index that goes on growing",
     "crowd": "queries answered a second by 1 to 200 clients at a time",
+    "page": "when the page is painted, how soon a duplicate is on it, and what viewers cost",
     "library": "speed and memory of lsh.Index, compared with datasketch",
     "groups": "how well the first match tells connected documents",
     "group_store": "memory, time and disk of a million groups, as `neardup serve` keeps them",

@@ -19,7 +19,7 @@ from bench.query_clients import Asking
 from bench.query_server import TEXTS
 from bench.report import Figures, Target, show
 
-__all__ = ["run"]
+__all__ = ["percentiles", "run", "texts"]
 
 DOCUMENTS = 500_000
 RATE = 200
@@ -47,12 +47,12 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
         ) as server:
             assert server.stdout is not None  # noqa: S101 -- a pipe
             port = json.loads(server.stdout.readline())["port"]
-            asking = Asking(port, rate, _texts(rate * seconds))
+            asking = Asking(port, rate, texts(rate * seconds))
             asking.run()
             said, _ = server.communicate()
     costs = json.loads(said)
     times = sorted(1_000 * one for one in asking.times)
-    p50, p99 = _percentiles(times)
+    p50, p99 = percentiles(times)
     own = [1_000 * one for one, _ in costs["queries"]]
     both = [1_000 * (one + meanwhile) for one, meanwhile in costs["queries"]]
     fed = costs["fed"] / costs["fed_seconds"]
@@ -62,9 +62,9 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
             Figures("query, p50, ms", [p50], ",.1f"),
             Figures("query, p99, ms", [p99], ",.1f"),
             Figures("query, longest, ms", [times[-1]], ",.1f"),
-            Figures("CPU of a query in its thread, p50, ms", [_percentiles(own)[0]], ",.2f"),
-            Figures("CPU of a query in its thread, p99, ms", [_percentiles(own)[1]], ",.2f"),
-            Figures("with that of frames meanwhile, p99, ms", [_percentiles(both)[1]], ",.2f"),
+            Figures("CPU of a query in its thread, p50, ms", [percentiles(own)[0]], ",.2f"),
+            Figures("CPU of a query in its thread, p99, ms", [percentiles(own)[1]], ",.2f"),
+            Figures("with that of frames meanwhile, p99, ms", [percentiles(both)[1]], ",.2f"),
             Figures("the same, at most, ms", [max(both)], ",.2f"),
             Figures(
                 "CPU of the longest application of frames, ms",
@@ -90,13 +90,13 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
     ]
 
 
-def _percentiles(values: list[float]) -> tuple[float, float]:
+def percentiles(values: list[float]) -> tuple[float, float]:
     """Return the median, and the 99th percentile."""
     cuts = quantiles(values, n=100)
     return cuts[49], cuts[98]
 
 
-def _texts(wanted: int) -> list[str]:
+def texts(wanted: int) -> list[str]:
     """Return the texts to ask about."""
     chance = random.Random(_SEED)
     known = list(short_texts(TEXTS))

@@ -40,11 +40,11 @@ from worker.stages.order import Documents, Placed
 from worker.topology import Topology
 from worker.wire import FingerprintFrame, Ids, encode
 
-__all__ = ["TEXTS"]
+__all__ = ["BANDS", "FRAME", "ROWS", "TEXTS", "Frames", "fill"]
 
 TEXTS = 20_000
-_FRAME = 2_000
-_BANDS, _ROWS = 18, 7
+FRAME = 2_000
+BANDS, ROWS = 18, 7
 _FRAMES_A_SECOND = 20
 
 
@@ -66,10 +66,11 @@ class _Held(ShardLock):
         super().__exit__()
 
 
-class _Frames:
+class Frames:
     """Frames of synthetic documents, one after the other, with texts among them."""
 
     def __init__(self, topology: Topology, documents: int) -> None:
+        """Take how many documents there will be, among which the texts are."""
         self._layout = topology.layout
         self._every = max(1, documents // TEXTS)
         self._texts = short_texts(TEXTS)
@@ -109,16 +110,16 @@ def main() -> None:
     limit()
     documents, rate, seconds = map(int, sys.argv[1:4])
     directory = Path(sys.argv[4])
-    similarity = {"bands": _BANDS, "rows": _ROWS, "slots": SLOTS}
+    similarity = {"bands": BANDS, "rows": ROWS, "slots": SLOTS}
     sections = {"index": {"shards": 1}, "similarity": similarity}
     settings = Settings.model_validate(sections)
     topology = settings.topology(1)
-    frames = _Frames(topology, documents)
+    frames = Frames(topology, documents)
     bus = MemoryBus()
-    create_topics(bus, topology, first_offsets={topology.fingerprints: -(-documents // _FRAME)})
+    create_topics(bus, topology, first_offsets={topology.fingerprints: -(-documents // FRAME)})
     metrics, stopping = Metrics(), threading.Event()
     application = Application(settings, topology, bus, directory, environment=Environment(metrics))
-    _fill(application, frames, documents)
+    fill(application, frames, documents)
     size = rate // _FRAMES_A_SECOND
     to_come = [encode(frames.next(size)) for _ in range(seconds * _FRAMES_A_SECOND)]
     with ExitStack() as stack:
@@ -174,11 +175,11 @@ def main() -> None:
         )
 
 
-def _fill(application: Application, frames: _Frames, documents: int) -> None:
+def fill(application: Application, frames: Frames, documents: int) -> None:
     """Make the index, as a replay would."""
     store, judge = application.directories.open(0), application.judge()
     while frames.made < documents:
-        frame = frames.next(min(_FRAME, documents - frames.made))
+        frame = frames.next(min(FRAME, documents - frames.made))
         at = store.offset
         placed = Placed(frame, at, at, frame.times)
         judge.replay(0, store, Documents([placed]))

@@ -22,6 +22,7 @@ from localkafka.jars import KafkaUnavailable, jars, java, kafka_version
 from localkafka.prepared import prepared
 from tests.support.clusters import EXTERNAL, ClusterFactory
 from tests.support.corpus import SCALE, SCALES, examples
+from tests.support.needed import Needed
 from tests.support.order import longest_first
 
 REQUIRED = os.environ.get("NEARDUP_REQUIRE_KAFKA") == "1"
@@ -70,6 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("any machine")
     state = config.stash[STATE] = _RealKafka()
     config.pluginmanager.register(_Counter(state))
+    config.pluginmanager.register(Needed())
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

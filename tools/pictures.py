@@ -34,12 +34,27 @@ def _ask(page: Page) -> None:
     page.locator(".side").first.wait_for()
 
 
+def _campaigns(page: Page) -> None:
+    page.goto("/campaigns", wait_until="networkidle")
+
+
+def _campaign(page: Page) -> None:
+    page.locator("td a").first.click()
+    page.locator(".plot canvas").wait_for()
+
+
 def _flow(page: Page) -> None:
     page.goto("/flow")
     page.wait_for_timeout(5_000)  # A rate takes two looks.
 
 
-VIEWS = {"live": _live, "ask": _ask, "flow": _flow}
+VIEWS = {
+    "live": _live,
+    "campaigns": _campaigns,
+    "campaign": _campaign,
+    "ask": _ask,
+    "flow": _flow,
+}
 
 
 def main() -> int:

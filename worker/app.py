@@ -86,6 +86,7 @@ class Environment:
         clock: in seconds from an unknown start; by it, everything that is due at times has its
             turns.
         trace: makes spans; see `Trace`.
+        groups: whether groups are kept, which take a part of the memory.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
@@ -99,6 +100,7 @@ class Environment:
     probe: Callable[[str], Probe] = lambda _stage: UNWATCHED
     clock: Callable[[], float] = monotonic
     trace: Trace | None = None
+    groups: bool = False
 
 
 class Application:
@@ -131,7 +133,7 @@ class Application:
         noted = environment.journal
         self._journal, self._anew = _journals(state_dir, topology, mode) if noted else (None, None)
         index = settings.index
-        self.shares = shares = settings.memory()
+        self.shares = shares = settings.memory(groups=environment.groups)
         self._stores = environment.stores or StoreMemory(
             shares.index, write_buffers=shares.write_buffers, cache=shares.cache
         )

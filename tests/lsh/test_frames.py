@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from typing import Any
 
@@ -12,10 +12,7 @@ import lsh
 from lsh import Index, Parameters
 from tests.support.texts import near_copies
 
-pytestmark = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("narwhals", "pandas", "polars")),
-    reason="narwhals, pandas or polars is missing: pip install neardup[frames] pandas polars",
-)
+pytestmark = pytest.mark.needs("narwhals", "pandas", "polars")
 
 TEXTS = [text for _, text in near_copies(600, 1)]
 WORDS = [f"d{number}" for number in range(600)]

@@ -1,7 +1,8 @@
 """``neardup demo --page``: the page of ``neardup serve`` on the bundled samples, without Kafka.
 
-All stages run on the in-process log, which belongs to one thread. Most samples are there at once;
-the others come one by one, so that the page has something to follow.
+All stages run on the in-process log, which belongs to one thread. Most samples are there at once,
+with times as if they had come over the last hours; the others come one by one, so that the page has
+something to follow.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+from time import time
 from typing import TypeVar
 
 import typer
@@ -42,6 +44,7 @@ _TURN_SECONDS = 0.25
 _LATER = 400
 """How many samples come one by one."""
 _MOST_AT_ONCE = 500
+_SPREAD_MS = 20 * 3_600_000
 
 
 def show_page() -> None:
@@ -89,9 +92,11 @@ def page_of(
         service = QueryService(settings, Metrics(), stopping)
         site = on_thread(lambda: _Site(settings, directory, service))
         stack.callback(lambda: on_thread(site.close))
+        began = int(time() * 1_000) - _SPREAD_MS
+        times = [began + _SPREAD_MS * at // len(values) for at in range(len(values))]
         for first in range(0, len(values), _MOST_AT_ONCE):
-            some = values[first : first + _MOST_AT_ONCE]
-            on_thread(partial(site.feed, some))
+            some = slice(first, first + _MOST_AT_ONCE)
+            on_thread(partial(site.feed, values[some], times[some]))
         stack.enter_context(service)
         service.show(site.bus, site.owners, lambda _name: thread)
         ended = threading.Event()
@@ -100,7 +105,8 @@ def page_of(
             left = iter(later)
             while not ended.wait(_TURN_SECONDS):
                 value = next(left, None)
-                on_thread(partial(site.feed, [] if value is None else [value]))
+                some = [] if value is None else [value]
+                on_thread(partial(site.feed, some, [None] * len(some)))
 
         lives = threading.Thread(target=live, name="live", daemon=True)
         lives.start()
@@ -126,11 +132,11 @@ class _Site:
         self._following = service.begin(copies)
         self._fed = 0
 
-    def feed(self, values: Sequence[bytes]) -> None:
-        """Have documents judged, and the copies follow."""
-        for value in values:
+    def feed(self, values: Sequence[bytes], times: Sequence[int | None]) -> None:
+        """Have documents judged, and the copies follow. ``times`` in ms, or None: now."""
+        for value, at in zip(values, times, strict=True):
             partition = self._fed % self._topology.layout.partitions
-            self.bus.append(Outgoing(self._topology.documents, partition, None, value))
+            self.bus.append(Outgoing(self._topology.documents, partition, None, value, (), at))
             self._fed += 1
         self._embedded.run_until_idle()
         while not self._following.reached().behind or any(

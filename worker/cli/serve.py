@@ -91,7 +91,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
                 topology,
                 bus,
                 state_dir,
-                environment=Environment(metrics, background=True),
+                environment=Environment(metrics, background=True, groups=settings.serve.groups),
             ),
             stopping,
         )

@@ -34,6 +34,7 @@ from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader
 from worker.index.rocksdb import check_mode, opened, wait_for_room
 from worker.probe import UNWATCHED, Probe, probing
+from worker.settings.memory import GROUPS_BUFFER, GROUPS_CACHE
 from worker.stages.order import Placed
 
 __all__ = ["GroupStore", "GroupsUnusable", "Terms"]
@@ -41,8 +42,6 @@ __all__ = ["GroupStore", "GroupsUnusable", "Terms"]
 T = TypeVar("T")
 
 _FORMAT = 1
-_WRITE_BUFFER = 8 << 20
-_CACHE = 16 << 20
 _OPEN_FILES = 128
 _MERGED_FLUSHES = 4
 _ERASURE_SHARE = 0.5
@@ -260,7 +259,7 @@ def _options() -> Options:
     """Return options for short rows that are changed often, in bounded memory."""
     made = Options(raw_mode=True)
     made.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
-    made.set_write_buffer_size(_WRITE_BUFFER)
+    made.set_write_buffer_size(GROUPS_BUFFER)
     made.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
     # `wait_for_room` waits before RocksDB would stall a write, which blocks every thread.
     made.set_max_write_buffer_number(5)
@@ -274,7 +273,7 @@ def _options() -> Options:
     made.set_keep_log_file_num(3)
     made.set_max_log_file_size(4 << 20)
     tables = BlockBasedOptions()
-    tables.set_block_cache(Cache(_CACHE))
+    tables.set_block_cache(Cache(GROUPS_CACHE))
     # With their filters, the tables of any number of groups take no more than the cache.
     tables.set_cache_index_and_filter_blocks(True)
     tables.set_pin_l0_filter_and_index_blocks_in_cache(True)

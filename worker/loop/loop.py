@@ -14,6 +14,7 @@ import numpy as np
 
 from worker.bus import (
     Aborted,
+    AnyOutgoing,
     BusError,
     Member,
     OffsetOutOfRange,
@@ -211,17 +212,21 @@ class Loop:
             return False
         self._look_at_seat()
         if self._options.trace is None:
-            return self._work(polled)
-        return self._options.trace(self.stage.name, polled.batches, lambda: self._work(polled))
+            return self._work(polled, [])
+        return self._options.trace(self.stage.name, polled.batches, partial(self._work, polled))
 
-    def _work(self, polled: Polled) -> bool:
-        """Process and commit what was polled; return whether anything was committed."""
+    def _work(self, polled: Polled, written: list[AnyOutgoing]) -> bool:
+        """Process and commit what was polled; return whether anything was committed.
+
+        Adds what is to be written to ``written``.
+        """
         metrics = self._metrics
         metrics.set(table.LAST_POLL_TIMESTAMP_SECONDS, metrics.clock(), self.stage.name)
         batches = polled.batches
         metrics.add(table.RECORDS, sum(map(len, batches)), self.stage.name)
         quiet = self._ahead(self._idle())
         burst = self.stage.process(self._accept(batches), self._pace.size, quiet)
+        written += burst.records
         self._more = burst.more
         self.busy = bool(batches or burst.more or burst.starts)
         if burst.offsets:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from time import time_ns
 from typing import Any, TypeAlias
 
-from worker.bus import RecordBatch
+from worker.bus import AnyOutgoing, Header, RecordBatch, each
 from worker.files.closing import Closing
 from worker.settings import ConfigurationError
 
 __all__ = ["MOST_LINKS", "Trace", "Tracing"]
 
-Trace: TypeAlias = Callable[[str, Sequence[RecordBatch], Callable[[], bool]], bool]
+Work: TypeAlias = Callable[[list[AnyOutgoing]], bool]
+"""Adds what it writes to the list, and returns whether that was committed."""
+Trace: TypeAlias = Callable[[str, Sequence[RecordBatch], Work], bool]
 """Runs the work of a stage on some records in a span, and returns what that returns."""
 
 MOST_LINKS = 128
@@ -58,48 +61,75 @@ class Tracing(Closing):
         self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("neardup")
 
-    def burst(self, stage: str, batches: Sequence[RecordBatch], work: Callable[[], bool]) -> bool:
-        """Run a stage's work on some records, in a span with links to their traces, if any.
+    def burst(self, stage: str, batches: Sequence[RecordBatch], work: Work) -> bool:
+        """Run a stage's work on some records, and make a span if any of them has a trace.
 
-        The span says whether the work was committed; an error in it is recorded.
+        The span has links to the traces of what was read, and of what was written: *route* may have
+        documents that it hasn't read itself. The span says whether the work was committed, and an
+        error in it is recorded.
         """
-        links = self._links(batches)
-        if not links:
-            return work()
-        with self._tracer.start_as_current_span(
+        began, written, committed = time_ns(), list[AnyOutgoing](), False
+        failed: Exception | None = None
+        try:
+            committed = work(written)
+        except Exception as error:
+            failed = error
+            raise
+        finally:
+            read = chain.from_iterable(batch.headers or () for batch in batches)
+            links = self._links(chain(read, (one.headers for one in each(written))))
+            if links:
+                self._end(stage, began, batches, links, failed or committed)
+        return committed
+
+    def _end(
+        self,
+        stage: str,
+        began: int,
+        batches: Sequence[RecordBatch],
+        links: Sequence[Any],
+        ended: Exception | bool,  # noqa: FBT001 -- no switch: how it ended
+    ) -> None:
+        """Make the span of a burst that has ended: in which error, or whether it was committed."""
+        made = self._trace
+        span = self._tracer.start_span(
             stage,
             context=self._root,
-            kind=self._trace.SpanKind.CONSUMER,
+            kind=made.SpanKind.CONSUMER,
             links=links,
+            start_time=began,
             attributes={
                 "messaging.system": "kafka",
-                "messaging.destination.name": batches[0].place.topic,
                 "messaging.batch.message_count": sum(map(len, batches)),
+                "neardup.committed": ended is True,
             },
-        ) as span:
-            committed = work()
-            span.set_attribute("neardup.committed", committed)
-        return committed
+        )
+        if batches:
+            span.set_attribute("messaging.destination.name", batches[0].place.topic)
+        if isinstance(ended, Exception):
+            span.record_exception(ended)
+            span.set_status(made.StatusCode.ERROR, str(ended))
+        span.end()
 
     def close(self) -> None:
         """Send what is left, and end the thread."""
         self._provider.shutdown()
 
-    def _links(self, batches: Sequence[RecordBatch]) -> list[Any]:
+    def _links(self, headers: Iterable[Sequence[Header]]) -> list[Any]:
         made = self._trace
-        links = []
-        for trace_id, span_id, flags in _parents(batches):
+        links: dict[tuple[int, int], Any] = {}
+        for trace_id, span_id, flags in _parents(headers):
             if flags & _SAMPLED:
                 where = made.SpanContext(trace_id, span_id, True, made.TraceFlags(flags))  # noqa: FBT003 -- is_remote
-                links.append(made.Link(where))
+                links.setdefault((trace_id, span_id), made.Link(where))
                 if len(links) == MOST_LINKS:
                     break
-        return links
+        return list(links.values())
 
 
-def _parents(batches: Sequence[RecordBatch]) -> Iterator[tuple[int, int, int]]:
+def _parents(records: Iterable[Sequence[Header]]) -> Iterator[tuple[int, int, int]]:
     """Yield the trace, the span and the flags of each record that has them."""
-    for headers in chain.from_iterable(batch.headers or () for batch in batches):
+    for headers in records:
         for name, value in headers:
             if name == _HEADER and value is not None:
                 found = _TRACEPARENT.fullmatch(value)

@@ -134,7 +134,6 @@ class Desk(Closing):
 
         Raises:
             Busy: too many wait.
-            Unreadable: a text is too long.
             Warming: a shard can't be read yet.
             BusError: the topics can't be read.
         """
@@ -152,7 +151,7 @@ class Desk(Closing):
         if side.text is not msgspec.UNSET:
             question = self._questions.text(side.text)
             if isinstance(question, Unreadable):
-                raise question
+                return Compared(None, None, None, None, len(side.text), str(question)), None
             return Compared(None, None, None, None, len(question.text)), question.text
         assert side.sequence is not msgspec.UNSET  # noqa: S101 -- who decodes it checks that
         return self._located(side.sequence)
@@ -172,7 +171,7 @@ class Desk(Closing):
             return gone, None
         question = self._questions.text(text)
         if isinstance(question, Unreadable):
-            raise question
+            return msgspec.structs.replace(gone, gone=str(question)), None
         matches = self._asker.answers(self._following, [question])[0].matches
         for one in matches:
             if one.id == ident and one.sequence != left.sequence:

@@ -191,7 +191,7 @@ class _Parameters:
     def since(self) -> int | None:
         given = self._given.get("since")
         try:
-            return None if given is None else duration_ms(given)
+            return duration_ms(given) if given else None
         except ValueError:
             raise BadRequest(f"since: got {given!r}, takes a length such as 24h") from None
 

@@ -22,10 +22,11 @@ from worker.queries.views import (
     Flow,
     News,
     Right,
-    Sequence,
     Session,
     Side,
+    Sought,
 )
+from worker.settings.units import LENGTH
 
 __all__ = ["described"]
 
@@ -37,6 +38,7 @@ class _Parameter(NamedTuple):
     kind: Any
     text: str
     place: str = "query"
+    required: bool = False
 
 
 class _Operation(NamedTuple):
@@ -54,9 +56,17 @@ _LIMIT = _Parameter("limit", Annotated[int, msgspec.Meta(ge=1, le=100)], "how ma
 _CURSOR = _Parameter(
     "cursor", Annotated[str, msgspec.Meta(pattern="^[0-9]{1,18}$")], "`next` of the answer before"
 )
-_Least = Annotated[int, msgspec.Meta(ge=1)]
+_Least = Annotated[int, msgspec.Meta(ge=1, le=999_999_999)]
 _MOST = _Parameter("limit", Annotated[int, msgspec.Meta(ge=1, le=1_000)], "how many at most")
-_AFTER = _Parameter("cursor", str, "`next` of the answer before")
+_AFTER, _AFTER_MEMBER = (
+    _Parameter(
+        "cursor",
+        Annotated[str, msgspec.Meta(pattern=f"^[A-Za-z0-9_-]{{{length}}}$")],
+        "`next` of the answer before",
+    )
+    for length in (22, 11)
+)
+_Length = Annotated[str, msgspec.Meta(pattern=f"^{LENGTH.pattern}$")]
 _OPERATIONS = (
     _Operation(
         "post", "/v1/query", "What a text or a document would match", Reply, Body,
@@ -72,9 +82,11 @@ _OPERATIONS = (
     _Operation(
         "get", "/v1/documents", "Documents by id, by header, or by sequence number", Documents,
         parameters=(
-            _Parameter("id", str, "the latest documents with this id"),
-            _Parameter("header", str, "the latest documents with a header: `name` or `name=value`"),
-            _Parameter("sequence", Sequence, "the document with this number, with its whole text"),
+            _Parameter(
+                "sought", Sought, "one of `id`, `header`, `sequence`: the latest documents with"
+                " an id or a header, or the one with a number, with its whole text",
+                required=True,
+            ),
         ),
         refuses=(400, 401, 404, 503),
     ),
@@ -86,7 +98,7 @@ _OPERATIONS = (
         "get", "/v1/groups", "Groups of documents that match each other", Groups,
         parameters=(
             _Parameter("sort", Sort, "the order"),
-            _Parameter("since", str, "only those whose latest member came since: `24h`, `30m`"),
+            _Parameter("since", _Length, "only those with a member since: `24h`, `30m`"),
             _Parameter("min", _Least, "only those of at least so many members"),
             _MOST, _AFTER,
         ),
@@ -96,7 +108,7 @@ _OPERATIONS = (
         "get", "/v1/groups/{id}", "A group with its members", Group,
         parameters=(
             _Parameter("id", str, "`id` of a group, or the number of a member", "path"),
-            _MOST, _AFTER,
+            _MOST, _AFTER_MEMBER,
         ),
         refuses=(400, 401, 404, 503),
     ),
@@ -112,7 +124,7 @@ _OPERATIONS = (
     ),
     _Operation("delete", "/v1/session", "Take the cookie away", None, refuses=()),
 )  # fmt: skip
-_ONE_MEMBER = (Body, Query, Side, Right)
+_ONE_MEMBER = (Body, Query, Side, Right, Sought)
 """They have exactly one of their members."""
 _REASONS = {
     400: "The request isn't of this form, or its only document can't be judged",
@@ -131,6 +143,7 @@ _REASONS = {
 def described() -> bytes:
     """Return the description, as JSON."""
     types = [kind for one in _OPERATIONS for kind in (one.answer, one.takes) if kind is not None]
+    types.append(Sought)
     _, schemas = msgspec.json.schema_components(
         [*types, Failure], ref_template="#/components/schemas/{name}"
     )
@@ -170,9 +183,9 @@ def _operation(one: _Operation) -> dict[str, Any]:
             {
                 "name": parameter.name,
                 "in": parameter.place,
-                "required": parameter.place == "path",
+                "required": parameter.required or parameter.place == "path",
                 "description": parameter.text,
-                "schema": msgspec.json.schema(parameter.kind),
+                "schema": _schema(parameter.kind),
             }
             for parameter in one.parameters
         ]
@@ -180,4 +193,10 @@ def _operation(one: _Operation) -> dict[str, Any]:
 
 
 def _content(kind: type, media: str = _JSON) -> dict[str, Any]:
-    return {media: {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
+    return {media: {"schema": _schema(kind)}}
+
+
+def _schema(kind: Any) -> dict[str, Any]:  # noqa: ANN401 -- a type, or one with bounds
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    return msgspec.json.schema(kind)

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from worker.bus import BusError
 from worker.files.closing import Closing
@@ -122,42 +123,40 @@ class Reading(Closing):
                 "too many streams are open; try again",
                 {"Retry-After": "5"},
             )
-        return StreamingResponse(
-            self._news(desk), headers=_UNSTORED, media_type="text/event-stream"
-        )
+        self._streams += 1
+        return _Stream(self._news(desk), self._streamed)
+
+    def _streamed(self) -> None:
+        self._streams -= 1
 
     async def _news(self, desk: Desk) -> AsyncIterator[bytes]:
         """Yield events: some of the latest duplicates, and of how many."""
-        self._streams += 1
-        try:
-            number, beat = desk.feed.number, monotonic()
-            yield b"retry: 2000\n\n"
-            while not self._ended:
-                since = desk.feed.since(number, _SHOWN)
-                if since.of:
-                    news = msgspec.json.encode(News(since.duplicates, since.of))
-                    # JSON has no line breaks of its own, and those of texts are escaped.
-                    yield b"id: %d\ndata: %s\n\n" % (since.number, news)
-                    number, beat = since.number, monotonic()
-                elif monotonic() - beat >= _BEAT_SECONDS:
-                    yield b":\n\n"
-                    beat = monotonic()
-                await asyncio.sleep(_TURN_SECONDS)
-        finally:
-            self._streams -= 1
+        number, beat = desk.feed.number, monotonic()
+        yield b"retry: 2000\n\n"
+        while not self._ended:
+            since = desk.feed.since(number, _SHOWN)
+            if since.of:
+                news = msgspec.json.encode(News(since.duplicates, since.of))
+                # JSON has no line breaks of its own, and those of texts are escaped.
+                yield b"id: %d\ndata: %s\n\n" % (since.number, news)
+                number, beat = since.number, monotonic()
+            elif monotonic() - beat >= _BEAT_SECONDS:
+                yield b":\n\n"
+                beat = monotonic()
+            await asyncio.sleep(_TURN_SECONDS)
 
     async def _documents(self, request: Request) -> Response:
         desk = self._open()
-        given = request.query_params
-        asked = [name for name in ("id", "header", "sequence") if name in given]
-        if len(asked) != 1:
+        given = request.query_params.multi_items()
+        if [name for name, _ in given] not in (["id"], ["header"], ["sequence"]):
             raise HTTPException(
                 HTTPStatus.BAD_REQUEST, "takes one of id=…, header=name or name=value, sequence=…"
             )
-        if asked[0] == "id":
-            return _json(await _done(desk.with_id(given["id"])))
-        if asked[0] == "header":
-            name, equals, value = given["header"].partition("=")
+        (asked, text) = given[0]
+        if asked == "id":
+            return _json(await _done(desk.with_id(text)))
+        if asked == "header":
+            name, equals, value = text.partition("=")
             return _json(await _done(desk.with_header(name, value if equals else None)))
         sequence = _number(request, "sequence", 0, 0, (1 << 63) - 1)
         found = await _done(desk.document(sequence))
@@ -198,6 +197,21 @@ class Reading(Closing):
         if desk is None:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "the server waits for Kafka")
         return desk
+
+
+class _Stream(StreamingResponse):
+    """A stream of events, which tells when it has ended, also if it never began."""
+
+    def __init__(self, events: AsyncIterator[bytes], ended: Callable[[], None]) -> None:
+        super().__init__(events, headers=_UNSTORED, media_type="text/event-stream")
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 async def _done(answer: Awaitable[T]) -> T:

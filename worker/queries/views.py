@@ -27,6 +27,7 @@ __all__ = [
     "Session",
     "Shard",
     "Side",
+    "Sought",
     "Stage",
 ]
 
@@ -171,6 +172,17 @@ class Documents(msgspec.Struct, frozen=True):
     documents: list[Document]
     searched: int
     complete: bool
+
+
+class Sought(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What documents are asked for by: an id, a header (``name`` or ``name=value``), or a number.
+
+    These are parameters of their own in the address.
+    """
+
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    header: str | msgspec.UnsetType = msgspec.UNSET
+    sequence: Sequence | msgspec.UnsetType = msgspec.UNSET
 
 
 class Rejection(msgspec.Struct, frozen=True):

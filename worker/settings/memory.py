@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 __all__ = [
+    "GROUPS_BUFFER",
+    "GROUPS_CACHE",
     "LEAST_MEMORY",
     "MOST_CACHE",
     "Machine",
@@ -48,6 +50,8 @@ _BUFFERS = 8 * _MIB, 128 * _MIB
 MOST_CACHE = 16 * _MIB
 """Of blocks. A larger cache of them costs more than it saves: the kernel has the files in its own,
 and blocks that come and go leave holes in malloc's heap."""
+GROUPS_CACHE, GROUPS_BUFFER = 16 * _MIB, 8 * _MIB
+"""The block cache and the write buffer of a server's groups, whatever their number."""
 _V2_FILES = ("memory.max", "memory.high")
 _V1_FILES = ("memory.limit_in_bytes",)
 
@@ -63,12 +67,13 @@ class Machine(NamedTuple):
 class Wishes:
     """What decides how memory is divided: what a worker runs, and which parts are set.
 
-    Sizes are in bytes; None: the part gets its share.
+    Sizes are in bytes; None: the part gets its share. ``groups``: groups are kept as well.
     """
 
     stages: tuple[str, ...]
     shards: int
     standby: bool = False
+    groups: bool = False
     cache: int | None = None
     write_buffer: int | None = None
     lanes: int | None = None
@@ -88,6 +93,7 @@ class MemoryShares:
         clients: what consumers fetch ahead.
         client: the part of that of one consumer of a stage.
         log_reader: the part of that of one reader of the index's log.
+        groups: what a server keeps of its groups.
         index: everything that the stores of all shards keep in memory.
         write_buffers: the part of that for the write buffers of all stores.
         write_buffer: the write buffer of one store.
@@ -103,6 +109,7 @@ class MemoryShares:
     clients: int
     client: int
     log_reader: int
+    groups: int
     index: int
     write_buffers: int
     write_buffer: int
@@ -159,7 +166,8 @@ def divided(total: int, wishes: Wishes) -> MemoryShares:
     consumers = len(wishes.stages) + ("index" in wishes.stages and wishes.standby)
     client = min(_CLIENT, left // 18)
     clients = consumers * client
-    index = left - _COPIES * batch - lanes - clients
+    groups = GROUPS_CACHE + GROUPS_BUFFER if wishes.groups else 0
+    index = left - _COPIES * batch - lanes - clients - groups
     least, most = _BUFFERS
     write_buffers = max(least, min(most, index // 6))
     write_buffer = min(_STORE_BUFFER, write_buffers // 2)
@@ -175,6 +183,7 @@ def divided(total: int, wishes: Wishes) -> MemoryShares:
         clients=clients,
         client=client,
         log_reader=max(_LEAST_CLIENT, client // wishes.shards),
+        groups=groups,
         index=index,
         write_buffers=write_buffers,
         write_buffer=write_buffer,

@@ -138,12 +138,16 @@ class Settings(BaseSettings):
             oauth=None if kafka.oauth is None else token_provider(kafka.oauth),
         )
 
-    def memory(self) -> MemoryShares:
-        """Return how the worker divides its memory. Without a setting, the machine is looked at."""
-        given = self.worker.memory_bytes
-        return self._divided(automatic(machine()) if given is None else given)
+    def memory(self, *, groups: bool = False) -> MemoryShares:
+        """Return how the worker divides its memory. Without a setting, the machine is looked at.
 
-    def _divided(self, total: int) -> MemoryShares:
+        ``groups``: it is a server, which keeps groups.
+        """
+        given = self.worker.memory_bytes
+        total = automatic(machine()) if given is None else given
+        return self._divided(total, groups=groups)
+
+    def _divided(self, total: int, *, groups: bool = False) -> MemoryShares:
         index, worker = self.index, self.worker
         return divided(
             total,
@@ -151,6 +155,7 @@ class Settings(BaseSettings):
                 stages=worker.stages,
                 shards=index.shards,
                 standby=bool(index.standby_shards),
+                groups=groups,
                 cache=index.cache_bytes,
                 write_buffer=index.write_buffer_bytes,
                 lanes=worker.buffer_bytes,

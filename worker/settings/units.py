@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-__all__ = ["duration_ms", "duration_text", "size_bytes", "size_text"]
+__all__ = ["LENGTH", "duration_ms", "duration_text", "size_bytes", "size_text"]
 
 _LENGTHS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 """From the longest to the shortest, in which order a text has them."""
 _MOST_DIGITS = 9
-_LENGTH = re.compile("".join(rf"(?:([0-9]{{1,{_MOST_DIGITS}}}){unit})?" for unit in _LENGTHS_MS))
+LENGTH = re.compile("".join(rf"(?:([0-9]{{1,{_MOST_DIGITS}}}){unit})?" for unit in _LENGTHS_MS))
 
 _SIZES = {
     "KiB": 1 << 10,
@@ -36,7 +36,7 @@ def duration_ms(text: str) -> int:
     Raises:
         ValueError: it states none.
     """
-    found = _LENGTH.fullmatch(text)
+    found = LENGTH.fullmatch(text)
     if found is None or not text:
         raise ValueError(f"{text!r} is no length of time")
     parts = zip(found.groups(), _LENGTHS_MS.values(), strict=True)

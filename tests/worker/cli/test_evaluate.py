@@ -136,15 +136,15 @@ def test_documents_of_which_none_can_be_judged_are_refused(tmp_path: Path) -> No
     assert b"2 of 2 documents can't be read (the first: docs.jsonl:1, no-text: " in done.stderr
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_picture_is_drawn(folder: Path) -> None:
-    pytest.importorskip("matplotlib")
     done = neardup("evaluate", "docs.jsonl", "--picture", "found.png", cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     assert (folder / "found.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_picture_of_another_kind_is_refused_before_any_work(folder: Path) -> None:
-    pytest.importorskip("matplotlib")
     done = neardup("evaluate", "missing.jsonl", "--picture", "found.doc", cwd=folder)
     assert done.returncode == 2
     assert done.stderr == b"neardup: --picture: found.doc: must end in .pdf, .png, .svg\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 from datetime import UTC, datetime
@@ -15,10 +14,7 @@ import pytest
 from tests.support.command_line import dedupe, neardup
 from tests.support.texts import near_copies
 
-needs_pyarrow = pytest.mark.skipif(
-    importlib.util.find_spec("pyarrow") is None,
-    reason="pyarrow is missing: pip install neardup[parquet]",
-)
+needs_pyarrow = pytest.mark.needs("pyarrow")
 ADDED = [
     "neardup_row", "neardup_source", "neardup_id", "neardup_verdict", "neardup_duplicate_first",
     "neardup_match", "neardup_similarity", "neardup_duplicate_of", "neardup_reason",

@@ -141,8 +141,8 @@ def test_choices_that_cannot_be_are_refused(choice: str, said: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("matplotlib")
 def test_a_picture_is_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     done = neardup("tune", COMMENTS, "--sample", "300", "--picture", tmp_path / "curves.png")
     assert done.returncode == 0, done.stderr.decode()
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib.util
 import io
 import json
 import subprocess
@@ -30,12 +29,9 @@ DOCUMENTS = jsonl(
 )
 COLUMNS = [
     "row", "source", "id", "verdict", "duplicate_first", "match", "similarity", "duplicate_of",
-    "reason",
+    "reason", "group",
 ]  # fmt: skip
-needs_pyarrow = pytest.mark.skipif(
-    importlib.util.find_spec("pyarrow") is None,
-    reason="pyarrow is missing: pip install neardup[parquet]",
-)
+needs_pyarrow = pytest.mark.needs("pyarrow")
 
 
 def rows_of(data: bytes, separator: str = ",") -> list[dict[str, str]]:
@@ -58,6 +54,7 @@ def expected() -> list[dict[str, Any]]:
                 "similarity": best.get("similarity"),
                 "duplicate_of": line.get("duplicate_of"),
                 "reason": line.get("reason"),
+                "group": line.get("group"),
             }
         )
     return rows

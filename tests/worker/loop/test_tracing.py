@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command_line import ROOT, environment
 from tests.support.copying import Copier
-from worker.bus import Header, Outgoing, Record, RecordBatch, TopicPartition
+from worker.app import Application, Environment
+from worker.bus import (
+    AnyOutgoing,
+    Header,
+    Outgoing,
+    OutgoingBatch,
+    Record,
+    RecordBatch,
+    TopicPartition,
+)
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.loop.options import LoopOptions
 from worker.loop.tracing import MOST_LINKS, Tracing
-from worker.settings import ConfigurationError
+from worker.offline.embedded import create_topics
+from worker.settings import ConfigurationError, Settings
+from worker.stages.document_cache import DocumentCache
+from worker.topology import STAGES
 
-needs_sdk = pytest.mark.skipif(
-    importlib.util.find_spec("opentelemetry") is None,
-    reason="the SDK of OpenTelemetry is missing: pip install neardup[tracing]",
-)
+needs_sdk = pytest.mark.needs("opentelemetry")
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
@@ -35,6 +44,11 @@ def record(*headers: Header) -> Record:
 
 def parent(span: int) -> Header:
     return "traceparent", f"00-{TRACE}-{span:016x}-01".encode()
+
+
+def nothing(written: list[AnyOutgoing]) -> bool:
+    """Commit, and write nothing."""
+    return not written
 
 
 class Spans:
@@ -64,7 +78,7 @@ def spans() -> Iterator[Spans]:
 @needs_sdk
 def test_a_burst_is_a_span_with_links_to_the_documents(spans: Spans) -> None:
     records = [record(), record(parent(int(SPAN, 16))), record(("other", b"x"), parent(7))]
-    assert spans.tracing.burst("route", RecordBatch.of(records), lambda: True)
+    assert spans.tracing.burst("route", RecordBatch.of(records), nothing)
     [span] = spans.finished()
     assert span.name == "route"
     assert span.parent is None
@@ -84,7 +98,7 @@ def test_a_burst_is_a_span_with_links_to_the_documents(spans: Spans) -> None:
 @needs_sdk
 def test_a_span_has_a_bounded_number_of_links(spans: Spans) -> None:
     spans.tracing.burst(
-        "route", RecordBatch.of([record(parent(n)) for n in range(1, 1_000)]), lambda: True
+        "route", RecordBatch.of([record(parent(n)) for n in range(1, 1_000)]), nothing
     )
     [span] = spans.finished()
     assert len(span.links) == MOST_LINKS == 128
@@ -106,13 +120,14 @@ def test_a_span_has_a_bounded_number_of_links(spans: Spans) -> None:
     ],
 )
 def test_what_is_no_sampled_parent_makes_no_span(spans: Spans, header: Header) -> None:
-    assert spans.tracing.burst("route", RecordBatch.of([record(header)]), lambda: True)
+    assert spans.tracing.burst("route", RecordBatch.of([record(header)]), nothing)
     assert spans.finished() == []
 
 
 @needs_sdk
 def test_an_error_is_recorded_and_raised(spans: Spans) -> None:
-    def fail() -> bool:
+    def fail(written: list[AnyOutgoing]) -> bool:
+        del written
         raise ValueError("it broke")
 
     with pytest.raises(ValueError, match="it broke"):
@@ -120,6 +135,53 @@ def test_an_error_is_recorded_and_raised(spans: Spans) -> None:
     [span] = spans.finished()
     assert not span.status.is_ok
     assert [event.name for event in span.events] == ["exception"]
+
+
+@needs_sdk
+def test_what_is_written_has_links_as_well(spans: Spans) -> None:
+    both = Outgoing("out", 0, None, b"x", (parent(7),))
+    other = OutgoingBatch.of(Outgoing("out", 0, None, b"y", (("other", b"z"), parent(9))))
+
+    def write(written: list[AnyOutgoing]) -> bool:
+        written += [both, other]
+        return True
+
+    assert spans.tracing.burst("route", RecordBatch.of([record(parent(7))]), write)
+    assert spans.tracing.burst("route", (), write)
+    found = spans.finished()
+    assert [[link.context.span_id for link in span.links] for span in found] == [[7, 9]] * 2
+    assert "messaging.destination.name" not in found[1].attributes
+    assert all(0 < span.start_time <= span.end_time for span in found)
+
+
+@needs_sdk
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_documents_of_the_cache_are_in_a_span_of_route(
+    spans: Spans, tmp_path: Path, cache_bytes: int
+) -> None:
+    settings = Settings.model_validate({"index": {"shards": 2, "cache_bytes": 1 << 20}})
+    topology = settings.topology(1)
+    bus = MemoryBus()
+    create_topics(bus, topology)
+    environment = Environment(documents=DocumentCache(cache_bytes), trace=spans.tracing.burst)
+    application = Application(settings, topology, bus, tmp_path, environment=environment)
+    for number in (1, 2):
+        value = b'{"id": "%d", "text": "a text of some words"}' % number
+        bus.append(Outgoing(topology.documents, 0, None, value, (parent(number),)))
+    with ExitStack() as stack:
+        loops = [application.loop(name, "one") for name in STAGES]
+        for loop in loops:
+            stack.callback(loop.close)
+        for _ in range(10):
+            for loop in loops:
+                loop.step(0)
+    published = {
+        link.context.span_id
+        for span in spans.finished()
+        if span.name == "route" and span.attributes["neardup.committed"]
+        for link in span.links
+    }
+    assert published == {1, 2}
 
 
 @needs_sdk
@@ -171,7 +233,7 @@ def test_spans_are_sent_to_the_collector(monkeypatch: pytest.MonkeyPatch) -> Non
     with collector() as (url, came):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         with Tracing("shop", "worker-1") as tracing:
-            tracing.burst("route", RecordBatch.of([record(parent(int(SPAN, 16)))]), lambda: True)
+            tracing.burst("route", RecordBatch.of([record(parent(int(SPAN, 16)))]), nothing)
     [(path, body)] = came
     assert path == "/v1/traces"
     assert bytes.fromhex(TRACE) in body

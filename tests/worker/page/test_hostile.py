@@ -9,6 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.worker.page.conftest import HOSTILE, Shown
 
+pytestmark = pytest.mark.needs("chromium")
+
 SHORT = [name for name in HOSTILE if name != "one line"]
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Collection
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +14,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown
+from worker.cli.demo_page import page_of
+from worker.settings import Settings
+
+pytestmark = pytest.mark.needs("chromium")
 
 VIEWS = (
     "/",
@@ -58,6 +65,15 @@ def test_a_pair_says_what_differs_and_what_does_not_count(page: Page) -> None:
     expect(page.locator(".body mark")).to_have_text([re.compile("Indeed")])
     expect(page.locator(".body .aside").first).to_be_visible()
     expect(page.get_by_text(re.compile(r"of 18, of 7 slots each"))).to_be_visible()
+
+
+def test_a_pair_of_which_one_is_gone_shows_the_other(page: Page) -> None:
+    page.goto(f"/pair?left={sequence_of(page, 'a')}&match=nobody")
+    expect(page.locator("h2")).to_have_text("No comparison")
+    expect(page.locator(".body").nth(0)).to_have_text(PLAIN)
+    expect(page.locator(".body").nth(1)).to_have_text("Gone: the index no longer has it.")
+    page.goto(f"/pair?left={sequence_of(page, 'a')}")
+    expect(page.get_by_text("This address names no pair of documents.")).to_be_visible()
 
 
 def test_a_text_is_asked_about(page: Page) -> None:
@@ -144,6 +160,60 @@ def test_it_works_by_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("heading", name=re.compile("Unique"))).to_be_visible()
 
 
+def test_campaigns_are_looked_at_by_keyboard_alone(page: Page) -> None:
+    page.goto("/campaigns?min=100")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    for names in ((str(MEMBERS),), ("Compare",)):
+        press_until(page, names)
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).not_to_have_text("Campaigns")
+    expect(page.locator("h2")).to_contain_text("ear duplicates")
+
+
+def press_until(page: Page, names: Collection[str]) -> None:
+    """Press Tab until what has the focus has one of these names."""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") in names:
+            return
+    raise AssertionError(names)
+
+
+def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("t" * 32)
+    settings = Settings.model_validate(
+        {"app": "pages", "serve": {"port": 0, "token_file": token}, "index": {"shards": 1}}
+    )
+    with (
+        page_of(settings, [], iter(()), threading.Event()) as address,
+        browser.new_context(base_url=address) as context,
+    ):
+        page = context.new_page()
+        page.goto("/flow")
+        expect(page.get_by_label("The token of this server")).to_be_focused()
+        assert grave(page) == []
+        page.keyboard.type("another one")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("not the token of this server")
+        page.get_by_label("The token of this server").fill("t" * 32)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Shards")).to_be_visible()
+        page.goto("/")
+        expect(page.get_by_text("No duplicate has been published yet.")).to_be_visible()
+
+
+def grave(page: Page) -> list[tuple[str, list[str]]]:
+    """Return what axe finds that is serious or critical."""
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run().then(all => all.violations)")
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+    ]
+
+
 def test_without_javascript_it_says_so(browser: Browser, shown: Shown) -> None:
     with browser.new_context(base_url=shown.address, java_script_enabled=False) as context:
         page = context.new_page()
@@ -156,14 +226,8 @@ def test_without_javascript_it_says_so(browser: Browser, shown: Shown) -> None:
 def test_every_view_fits_and_is_accessible(page: Page, width: int, scheme: Any) -> None:  # noqa: ANN401 -- a literal
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
-    for path in (*VIEWS, f"/campaigns/{group_of(page, 'm/0')}"):
+    pair = f"/pair?left={sequence_of(page, 'b')}&right={sequence_of(page, 'a')}"
+    for path in (*VIEWS, pair, f"/campaigns/{group_of(page, 'm/0')}"):
         ready(page, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        page.evaluate(AXE)
-        found = page.evaluate("axe.run().then(all => all.violations)")
-        grave = [
-            (one["id"], [node["html"][:200] for node in one["nodes"]])
-            for one in found
-            if one["impact"] in {"serious", "critical"}
-        ]
-        assert grave == [], path
+        assert grave(page) == [], path

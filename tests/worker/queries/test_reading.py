@@ -131,7 +131,6 @@ def test_parameters_that_are_wrong_are_refused_with_the_reason(
         ({"left": {"text": "a"}, "right": {}}, "right: takes one of text, sequence, match"),
         ({"left": {"match": "a"}, "right": {"text": "a"}}, "unknown field `match`"),
         ({"left": {"text": "a", "sequence": 1}, "right": {"text": "a"}}, "left: takes one"),
-        ({"left": {"text": ""}, "right": {"text": "a"}}, "empty-text"),
         ({"left": {"txt": "a"}, "right": {"text": "a"}}, "unknown field"),
     ],
 )
@@ -164,6 +163,12 @@ def test_two_documents_are_compared(server: Server) -> None:
         assert "".join(one["right"] for one in said["spans"]) == TEXT
         assert {one["kind"] for one in said["spans"]} == {"same", "aside"}
         assert len(said["shared"]) == said["bands"]
+
+
+def test_a_text_that_cannot_be_judged_is_compared_with_nothing(server: Server) -> None:
+    status, said = server.post("/v1/comparison", {"left": {"text": "\t"}, "right": {"text": "a"}})
+    assert (status, said["verdict"], said["spans"]) == (200, None, [])
+    assert said["reason"] == said["left"]["gone"] == "empty-text: the text is empty or blank"
 
 
 def test_what_is_gone_is_said_to_be_gone(server: Server) -> None:

@@ -17,12 +17,20 @@ some_wishes = st.builds(
     stages=st.sets(st.sampled_from(STAGES), min_size=1).map(tuple),
     shards=st.integers(1, 16),
     standby=st.booleans(),
+    groups=st.booleans(),
 )
 totals = st.integers(LEAST_MEMORY, 64 * GIB)
 
 
 def parts(shares: MemoryShares) -> int:
-    return shares.process + shares.bursts + shares.lanes + shares.clients + shares.index
+    return (
+        shares.process
+        + shares.bursts
+        + shares.lanes
+        + shares.clients
+        + shares.groups
+        + shares.index
+    )
 
 
 @given(totals, some_wishes)
@@ -32,6 +40,7 @@ def test_the_parts_are_the_whole(total: int, wishes: Wishes) -> None:
     assert shares.fits
     assert shares.most_cache == min(16 * MIB, shares.index - shares.write_buffers)
     assert min(shares.lanes, shares.clients, shares.batch) >= 0
+    assert shares.groups == (24 * MIB if wishes.groups else 0)
     assert sum(shares.fetched) == shares.client
     assert 2 * shares.write_buffer <= shares.write_buffers
 

@@ -24,7 +24,7 @@ function results(reply, text, own) {
   const head = matches.length ? `A duplicate: ${count(matches.length, "document")} match${matches.length === 1 ? "es" : ""} ${least}` : `Unique: nothing matches ${least}`;
   const parts = [make("h2", {}, head)];
   if (behind) parts.push(make("p", { class: "quiet" }, behind.trim()));
-  const pair = make("div", { "aria-live": "polite" });
+  const pair = make("div", { class: "pair", "aria-live": "polite" });
   const choose = async (one) => {
     try {
       const left = own === null ? { text } : { sequence: own.sequence };

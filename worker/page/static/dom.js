@@ -100,7 +100,7 @@ export function table(heads, rows, kind = "") {
       "table", { class: kind },
       make("thead", {}, make("tr", {}, heads.map(([name, of]) => make("th", { class: of, scope: "col" }, name)))),
       make("tbody", {}, rows.map((cells) => make(
-        "tr", {}, cells.map((cell, at) => make("td", { class: heads[at][1], "data-name": at ? heads[at][0] : null }, cell)),
+        "tr", {}, cells.map((cell, at) => make("td", { class: heads[at][1], "data-name": at || heads[at][1] === "number" ? heads[at][0] : null }, cell)),
       ))),
     ),
   );

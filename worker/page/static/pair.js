@@ -1,6 +1,6 @@
 // Two texts side by side.
 
-import { compare } from "./api.js";
+import { compare, get } from "./api.js";
 import { count, ident, make, moment, notice, number, shown } from "./dom.js";
 
 const ALIKE = 600;
@@ -21,13 +21,24 @@ function part(span, text, whole) {
   );
 }
 
+// The text of a document that is compared with nothing: the other one is gone.
+function alone(document) {
+  const place = make("span");
+  if (document.gone === null && document.sequence !== null) {
+    get("/v1/documents", { sequence: document.sequence })
+      .then(({ documents }) => place.append(shown(documents[0].text)))
+      .catch((error) => place.append(make("span", { class: "quiet" }, `${error.message}.`)));
+  }
+  return place;
+}
+
 function side(found, at, whole) {
   const document = at ? found.right : found.left;
   const head = document.id === null ? "The text" : ident(document.id);
   const about = [];
   if (document.gone === null) about.push(count(document.characters, "character"));
   if (document.source !== null) about.push(`source ${document.source}`);
-  const texts = found.spans.map((span) => part(span, at ? span.right : span.left, whole));
+  const texts = found.spans.length ? found.spans.map((span) => part(span, at ? span.right : span.left, whole)) : alone(document);
   return make(
     "section", { class: "side", "aria-label": `${NAMES[at]} text` },
     make("div", { class: "head" }, head,
@@ -83,7 +94,7 @@ export function compared(found, actions = []) {
     place.replaceChildren(
       make("div", { class: "tools" },
         make("h2", {}, found.verdict === null ? "No comparison" : sentence(found)), actions, toggle || null),
-      ...(found.reason === null ? [] : [notice(`${found.reason}.`)]),
+      ...(found.reason === null || found.left.gone || found.right.gone ? [] : [notice(`${found.reason}.`)]),
       make("div", { class: "sides" }, side(found, 0, whole), side(found, 1, whole)),
       ...(found.verdict === null ? [] : [legend(found), facts(found)].filter((one) => one !== null)),
     );
@@ -101,7 +112,7 @@ export function address(left, right) {
 export async function view(main, query) {
   const right = query.has("right") ? { sequence: query.get("right") } : { match: query.get("match") ?? "" };
   const sequences = [query.get("left"), query.get("right") ?? "0"];
-  if (!sequences.every((one) => /^\d{1,20}$/.test(one ?? ""))) {
+  if (right.match === "" || !sequences.every((one) => /^\d{1,20}$/.test(one ?? ""))) {
     main.append(make("h1", {}, "A pair"), notice("This address names no pair of documents.", true));
     return;
   }

@@ -10,7 +10,8 @@ function binned(times) {
   const width = Math.max((Math.max(...times) - first) / BINS, 1_000);
   const counts = new Array(BINS + 1).fill(0);
   for (const time of times) counts[Math.floor((time - first) / width)] += 1;
-  return [counts.map((_, at) => (first + at * width) / 1_000), counts];
+  // None is a gap: of 0, the outline of a bar would be left.
+  return [counts.map((_, at) => (first + at * width) / 1_000), counts.map((one) => one || null)];
 }
 
 // Times are in UTC, as everywhere on the page; the first of a day has its date.

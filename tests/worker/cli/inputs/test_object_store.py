@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 from collections.abc import Iterator
 
@@ -15,10 +14,7 @@ from worker.cli.errors import CommandError
 from worker.cli.inputs import Inputs
 from worker.settings.sections import DocumentsSection
 
-pytestmark = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("s3fs", "moto")),
-    reason="s3fs or moto is missing: pip install neardup[s3] 'moto[server]'",
-)
+pytestmark = pytest.mark.needs("s3fs", "moto")
 
 
 def document(ident: str) -> bytes:

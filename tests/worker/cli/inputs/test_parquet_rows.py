@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -23,10 +22,7 @@ from worker.formats.json import JsonFormat
 from worker.formats.unreadable import Unreadable
 from worker.settings.sections import DocumentsSection
 
-needs_pyarrow = pytest.mark.skipif(
-    importlib.util.find_spec("pyarrow") is None,
-    reason="pyarrow is missing: pip install neardup[parquet]",
-)
+needs_pyarrow = pytest.mark.needs("pyarrow")
 
 
 def table(file: Path, **columns: object) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import importlib.util
 import io
 import json
 import lzma
@@ -26,10 +25,7 @@ from worker.cli.inputs import Inputs
 from worker.cli.inputs.remote import shown_address
 from worker.settings.sections import DocumentsSection
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("aiohttp") is None,
-    reason="aiohttp is missing: pip install neardup[http]",
-)
+pytestmark = pytest.mark.needs("aiohttp")
 
 DOCUMENTS = [{"id": ident, "text": text} for ident, text in near_copies(2_000, 3)]
 LINES = jsonl(DOCUMENTS)
