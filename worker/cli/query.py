@@ -207,6 +207,10 @@ def _sentence(reply: Reply, answer: Answer) -> Text:
     least = f"threshold {reply.threshold:g}"
     if reply.containment is not None:
         least += f" or containment {reply.containment:g}"
+    if answer.allowed_by:
+        others = counted(count, "document matches", "documents match")
+        rest = f"; {others} at {least}" if count else ""
+        return line(("unique", "bold green"), f": allowed by {answer.allowed_by}{rest}")
     if not count:
         return line(("unique", "bold green"), f": nothing matches at {least}")
     said = counted(count, "document matches", "documents match")

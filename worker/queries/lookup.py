@@ -133,8 +133,10 @@ class Lookup(Closing):
         gone = Gone(f"{what} is no longer on {partition.topic}: retention has removed it")
         try:
             reader.start(partition, offset)
-            record = self._awaited(reader, partition, offset)
-            reader.stop(partition)
+            try:
+                record = self._awaited(reader, partition, offset)
+            finally:  # Otherwise the next read would fail here as well.
+                reader.stop(partition)
         except OffsetOutOfRange:
             raise gone from None
         except PartitionUnreadable as error:
