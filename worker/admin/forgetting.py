@@ -55,7 +55,7 @@ def send(
 ) -> dict[TopicPartition, int]:
     """Send records to the documents; return the last one's offset in each partition.
 
-    Without a partition, Kafka's default partitioner chooses one by the key, as it does for documents.
+    Without a partition, Kafka's default partitioner chooses one by the key, as for documents.
     A transaction that fails is repeated for up to ``seconds``, so records must do the same once or
     twice. Others may send at the same time: a writer that was fenced by another begins anew.
 

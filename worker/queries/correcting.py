@@ -140,7 +140,9 @@ class Correcting(Closing):
         some = found[skipped : skipped + limit]
         after = skipped + limit
         return MadeList(
-            [self._seen(one) for one in some], len(found), str(after) if after < len(found) else None
+            [self._seen(one) for one in some],
+            len(found),
+            str(after) if after < len(found) else None,
         )
 
     def _seen(self, one: Allowance | Erasure) -> Made:

@@ -46,7 +46,6 @@ class Server:
 
     def published(self, ident: str, times: int) -> list[dict[str, Any]]:
         """Return how a document was published, the latest first, once it was so often."""
-
         found: list[dict[str, Any]] = []
 
         def there() -> bool:
@@ -78,7 +77,6 @@ class Server:
 
     def listed(self, count: int) -> list[dict[str, Any]]:
         """Return the corrections once there are so many."""
-
         found: list[dict[str, Any]] = []
 
         def there() -> bool:
@@ -226,7 +224,9 @@ def test_the_list_has_pages(server: Server) -> None:
         ({"delete": {"id": "a"}}, "unknown field"),
     ],
 )
-def test_what_cannot_be_corrected_is_refused(uncorrected: Server, asked: object, reason: str) -> None:
+def test_what_cannot_be_corrected_is_refused(
+    uncorrected: Server, asked: object, reason: str
+) -> None:
     status, said = uncorrected.correct(asked)
     assert status == 400
     assert reason in said["error"]
