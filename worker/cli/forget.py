@@ -252,8 +252,8 @@ def _gone(settings: Settings) -> str:
 def _said_unknown(unknown: Sequence[str]) -> str:
     return (
         f"{counted(len(unknown), 'id')} unknown to the index: {_named(unknown)}. No such"
-        " document came before it, or it is forgotten already, has expired, or is a copy for which another"
-        " stands. `neardup explain --kafka ID` looks for it in the outputs"
+        " document came before it, or it is forgotten already, has expired, or is a copy for which"
+        " another stands. `neardup explain --kafka ID` looks for it in the outputs"
     )
 
 

@@ -110,7 +110,7 @@ class Lookup(Closing):
             found = self.with_id(ident).documents
             if not found:
                 raise Gone(
-                    "the outputs have no document with this id, as far as they were searched"
+                    "the outputs have no document with this id, as far as was searched"
                 )
             source = found[0].source
         partition, _, offset = source.rpartition("-")

@@ -89,7 +89,7 @@ def test_the_text_of_a_document_is_allowed(run: Run) -> None:
     assert [(one.id, one.text, one.exact) for one in corrections(run)] == [("b", SONG, True)]
     run.feed([("same", SONG.upper()), ("near", SONG + " Yes.")], one_by_one=True)
     assert duplicates(run) == {"b", "near"}
-    with pytest.raises(CommandError, match="no document with this id, as far .*nothing was sent"):
+    with pytest.raises(CommandError, match=r"no document with this id, as far .*nothing was sent"):
         allow(run, id="nobody")
 
 
@@ -190,5 +190,5 @@ def test_who_had_a_document_forgotten_is_noted_and_that_is_undone(
     run.finish()
     published = [json.loads(one.value or b"{}") for one in run.bus.all_of(run.topology.unique)]
     assert [one.get("id") for one in published].count("a") == 2
-    with pytest.raises(CommandError, match="'nobody': .*nothing was sent"):
+    with pytest.raises(CommandError, match=r"'nobody': .*nothing was sent"):
         restore_on(run.bus, run.settings, ["a", "nobody"], wait=False, as_json=False)

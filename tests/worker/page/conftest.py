@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import repeat
 from queue import Empty, SimpleQueue
 
 import pytest
@@ -76,6 +78,22 @@ def shown() -> Iterator[Shown]:
 
     with page_of(settings, values, later(), threading.Event()) as one.address:
         yield one
+
+
+@contextmanager
+def served(documents: Mapping[str, str], **serve: object) -> Iterator[Shown]:
+    """Yield a server about some documents, where Maria corrects."""
+    settings = Settings.model_validate(
+        {
+            "app": "corrected",
+            "serve": {"port": 0, **serve},
+            "corrections": {"by": "Maria"},
+            "index": {"cache_bytes": 1 << 20, "shards": 2},
+        }
+    )
+    values = [document(ident, text) for ident, text in documents.items()]
+    with page_of(settings, values, repeat(None), threading.Event()) as address:
+        yield Shown(address)
 
 
 @pytest.fixture(scope="session")

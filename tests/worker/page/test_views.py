@@ -36,6 +36,17 @@ def sequence_of(page: Page, ident: str) -> int:
     return int(found["documents"][0]["sequence"])
 
 
+def grave(page: Page) -> list[tuple[str, list[str]]]:
+    """Return what axe finds to be serious or critical."""
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run().then(all => all.violations)")
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+    ]
+
+
 def group_of(page: Page, ident: str) -> str:
     found = page.request.get(f"/v1/documents/{quote(ident, safe='')}/group").json()
     return str(found["id"])
@@ -159,11 +170,4 @@ def test_every_view_fits_and_is_accessible(page: Page, width: int, scheme: Any) 
     for path in (*VIEWS, f"/campaigns/{group_of(page, 'm/0')}"):
         ready(page, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        page.evaluate(AXE)
-        found = page.evaluate("axe.run().then(all => all.violations)")
-        grave = [
-            (one["id"], [node["html"][:200] for node in one["nodes"]])
-            for one in found
-            if one["impact"] in {"serious", "critical"}
-        ]
-        assert grave == [], path
+        assert grave(page) == [], path
