@@ -124,7 +124,7 @@ def serve(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
 ) -> None:
-    r"""Answer over HTTP what a document would match. Reads Kafka, and writes nothing to it.
+    r"""Answer over HTTP what a document would match. Writes nothing to Kafka but corrections.
 
     Run as many as you like, each with a directory of its own. Needs the extra `neardup\[serve]`.
     """
