@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -124,7 +125,8 @@ def forget_on(
     left = [f"  {one.what}: {one.until}" for one in _not_reached(settings, topology)]
     for line in (*begun, "This does not reach", *left):
         tell(line)
-    tell("`neardup forget --undo ID` sends a document again, as long as `documents` has it")
+    named = shlex.join(wanted.values()) if number <= _NAMED else "ID…"
+    tell(f"Undo, as long as {topology.documents} has them: neardup forget --undo {named}")
 
 
 def restore_on(

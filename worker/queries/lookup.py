@@ -109,9 +109,7 @@ class Lookup(Closing):
         if source is None:
             found = self.with_id(ident).documents
             if not found:
-                raise Gone(
-                    "the outputs have no document with this id, as far as was searched"
-                )
+                raise Gone("the outputs have no document with this id, as far as was searched")
             source = found[0].source
         partition, _, offset = source.rpartition("-")
         topology = self._topology

@@ -180,7 +180,7 @@ def test_who_had_a_document_forgotten_is_noted_and_that_is_undone(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forget_on(run.bus, run.settings, ["a"], why="mine", wait=True, as_json=False, pause=idle(run))
-    assert "`neardup forget --undo ID`" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(": neardup forget --undo a\n")
     (note,) = corrections(run)
     assert (note.kind, note.id, note.why) == ("forget", "a", "mine")
     restore_on(run.bus, run.settings, ["a"], wait=True, as_json=False, pause=idle(run))

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.worker.page.conftest import Shown, served
-from tests.worker.page.test_views import grave, sequence_of
+from tests.worker.page.conftest import Shown, grave, sequence_of, served
 
 SONG = "I love this song!!! It is the best thing that I have heard in all these years."
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown
+from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown, grave, sequence_of
 
 VIEWS = (
     "/",
@@ -20,7 +19,6 @@ VIEWS = (
     "/flow",
     "/campaigns",
 )
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 
 
 def ready(page: Page, path: str) -> None:
@@ -29,22 +27,6 @@ def ready(page: Page, path: str) -> None:
         page.goto(path)
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator("main")).not_to_contain_text(re.compile("Asking…|Searching"))
-
-
-def sequence_of(page: Page, ident: str) -> int:
-    found = page.request.get("/v1/documents", params={"id": ident}).json()
-    return int(found["documents"][0]["sequence"])
-
-
-def grave(page: Page) -> list[tuple[str, list[str]]]:
-    """Return what axe finds to be serious or critical."""
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run().then(all => all.violations)")
-    return [
-        (one["id"], [node["html"][:200] for node in one["nodes"]])
-        for one in found
-        if one["impact"] in {"serious", "critical"}
-    ]
 
 
 def group_of(page: Page, ident: str) -> str:
