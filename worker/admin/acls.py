@@ -24,6 +24,7 @@ COMMANDS = (
     "explain --kafka",
     "serve",
     "redrive",
+    "allow",
     "forget",
     "skip",
     "reindex",
@@ -121,6 +122,7 @@ def grants(
         "explain --kafka": lambda: _explain(names),
         "serve": lambda: [*_checks(names), *_serve(names)],
         "redrive": lambda: _redrive(names),
+        "allow": lambda: _allow(names),
         "forget": lambda: _forget(names),
         "skip": lambda: _skip(names),
         "reindex": lambda: [*_checks(names, unwarned=""), *_reindex(names)],
@@ -251,6 +253,22 @@ def _serve(names: _Names) -> Iterator[Grant]:
         yield from names.topic(name, "Read", role=role, when=page)
     for name in map(one.group, STAGES):
         yield Grant("group", name, "Describe", role=role, when=page)
+    yield from _sends(names, role, "for corrections")
+
+
+def _sends(names: _Names, role: str, when: str = "") -> Iterator[Grant]:
+    """Yield what sending tombstones and corrections needs."""
+    one = names.topology
+    yield from names.topic(one.documents, "Write", role=role, when=when)
+    yield Grant("transactional-id", one.forget, "Write", role=role, when=when)
+
+
+def _looks_up(names: _Names, role: str, when: str) -> Iterator[Grant]:
+    """Yield what finding a document by its id needs."""
+    one = names.topology
+    for name in (one.documents, one.fingerprints, one.unique, one.duplicate):
+        yield from names.topic(name, "Read", role=role, when=when)
+    yield Grant("group", one.group("serve"), "Describe", role=role, when=when)
 
 
 def _redrive(names: _Names) -> Iterator[Grant]:
@@ -266,14 +284,22 @@ def _redrive(names: _Names) -> Iterator[Grant]:
     yield Grant("transactional-id", one.redrive, "Write", role=role)
 
 
+def _allow(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "allow"
+    yield from _sends(names, role)
+    waits = "without `--no-wait`"
+    yield Grant("group", one.group("route"), "Describe", role=role, when=waits)
+    yield from _looks_up(names, role, "with `--id`")
+
+
 def _forget(names: _Names) -> Iterator[Grant]:
     one, role = names.topology, "forget"
-    yield from names.topic(one.documents, "Write", role=role)
-    yield Grant("transactional-id", one.forget, "Write", role=role)
+    yield from _sends(names, role)
     waits, known = "without `--no-wait`", "without it, unknown ids are not named"
     yield Grant("group", one.group("route"), "Describe", role=role, when=waits)
     yield from names.topic(names.matches, "Read", role=role, when=known)
     yield from names.topic(names.later, "Read", role=role, when=f"{_REINDEXED}; {known}")
+    yield from _looks_up(names, role, "with `--undo`")
 
 
 def _skip(names: _Names) -> Iterator[Grant]:

@@ -78,7 +78,7 @@ def _about(command: str) -> str:
             " `neardup topics\nverify`. [Below](#one-stage) is what each stage needs besides.\n\n"
         )
     if command == "serve":
-        return "It makes the same check, and writes nothing.\n\n"
+        return "It makes the same check, and writes only corrections.\n\n"
     return ""
 
 

@@ -1,8 +1,11 @@
-"""Sends tombstones, and tells when every shard has judged them, and which have found something."""
+"""Sends tombstones and corrections, and tells when every shard has judged them.
+
+Also tells which tombstones have found something.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from time import monotonic
 from typing import NamedTuple
@@ -19,12 +22,17 @@ from worker.bus import (
     Outgoing,
     TopicPartition,
 )
-from worker.formats.keys import Keys
 from worker.topology import Topology
 from worker.wire import FrameError, MatchFrame, decode
-from worker.wire.headers import FORGET
 
-__all__ = ["Behind", "answered_up_to", "behind", "found", "judged_reader", "send_tombstones"]
+__all__ = [
+    "Behind",
+    "answered_up_to",
+    "behind",
+    "found",
+    "judged_reader",
+    "send",
+]
 
 _SECONDS = 60.0
 
@@ -37,51 +45,43 @@ class Behind(NamedTuple):
     judged: int
 
 
-def send_tombstones(
+def send(
     bus: Bus,
     topology: Topology,
-    ids: Iterable[bytes],
+    records: Sequence[Outgoing],
     *,
-    keys: Keys | None = None,
+    seconds: float = _SECONDS,
     clock: Callable[[], float] = monotonic,
 ) -> dict[TopicPartition, int]:
-    """Send a tombstone for each id; return the last one's offset in each partition of documents.
+    """Send records to the documents; return the last one's offset in each partition.
 
-    The record's key is the one that has the id, if there is one, or else the id. Kafka's default
-    partitioner chooses the partition from it, as it does for documents with that key. A header has
-    the id, so the tombstone forgets it whatever the key. A transaction that fails is repeated for
-    up to 60 s: whether a document is forgotten once or twice makes no difference. Runs may take
-    place at the same time: one that was fenced by another begins anew.
+    Without a partition, Kafka's default partitioner chooses one by the key, as for documents.
+    A transaction that fails is repeated for up to ``seconds``, so records must do the same once or
+    twice. Others may send at the same time: a writer that was fenced by another begins anew.
 
     Raises:
         Refused: the topic refuses one.
         BusError: Kafka failed.
     """
-    keys = keys or Keys()
-    tombstones = [
-        Outgoing(topology.documents, None, keys.key(ident), None, ((FORGET, ident),))
-        for ident in ids
-    ]
-    deadline = clock() + _SECONDS
+    deadline = clock() + seconds
     with closing(bus.log_writer(topology.forget, topology.documents)) as writer:
         while True:
             writer.renew()
-            sent, trouble = _attempt(writer, tombstones)
+            sent, trouble = _attempt(writer, records)
             if sent is not None:
                 return sent
             if clock() > deadline:
                 raise BusError(
-                    f"{topology.documents}: no tombstone could be sent within {_SECONDS:.0f} s:"
-                    f" {trouble}"
+                    f"{topology.documents}: nothing could be sent within {seconds:.0f} s: {trouble}"
                 )
 
 
 def _attempt(
-    writer: LogWriter, tombstones: list[Outgoing]
+    writer: LogWriter, records: Sequence[Outgoing]
 ) -> tuple[dict[TopicPartition, int] | None, str]:
-    """Return where the tombstones are; None and the reason if they must be sent again."""
+    """Return where the records are; None and the reason if they must be sent again."""
     try:
-        ends = writer.commit(tombstones)
+        ends = writer.commit(records)
     except (Aborted, Fenced, OutcomeUnknown) as error:
         return None, str(error)
     known = {partition: offset for partition, offset in ends.items() if offset is not None}

@@ -25,11 +25,12 @@ from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings import Settings
 from worker.visible import counted
 
-__all__ = ["Server", "Wanted", "of_files", "of_server"]
+__all__ = ["Server", "Wanted", "members_of", "of_files", "of_server"]
 
 T = TypeVar("T")
 
 _PAGE = 1_000
+_ALL = 1 << 62
 _LINE_BYTES = 64 << 20
 _BESIDE_GROUP, _BESIDE_MEMBER, _BESIDE_SIZE = 55, 30, 14
 """The cells of a row that are neither the number of a group or a member nor the id at its end."""
@@ -80,6 +81,15 @@ def of_server(server: Server, wanted: Wanted) -> None:
         _show(_listed(server, wanted), wanted)
     else:
         _show_members(_group(server, wanted.members, wanted.limit), wanted)
+
+
+def members_of(server: Server, group: str) -> list[str]:
+    """Return the ids of all members of a group.
+
+    Raises:
+        CommandError: the server can't be asked, or keeps no such group.
+    """
+    return [one.id for one in _group(server, group, _ALL).members or ()]
 
 
 def _listed(server: Server, wanted: Wanted) -> Groups:

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import logging
+import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from itertools import count
 from time import sleep
 from typing import NamedTuple
 
+import typer
+
 from worker.admin import Cluster
-from worker.admin.forgetting import (
-    Behind,
-    answered_up_to,
-    behind,
-    found,
-    judged_reader,
-    send_tombstones,
-)
+from worker.admin.correcting import corrector, erasure, restored
+from worker.admin.forgetting import answered_up_to, found, judged_reader, send
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus, BusError, LogReader, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.cli.errors import EXIT_FAILED, CommandError, status_of
+from worker.cli.campaigns import Server, members_of
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.query import matches_of
 from worker.cli.screen import print_json, tell
+from worker.cli.sent import await_judged, documents_there, places
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
+from worker.queries.lookup import Gone, Lookup
 from worker.settings import Settings, without_credentials
 from worker.topology import Topology
 from worker.visible import counted
+from worker.wire import Request
 from worker.wire.headers import FORGET
 
-__all__ = ["forget", "forget_on"]
+__all__ = ["chosen", "forget", "forget_on", "restore_on"]
 
-_PAUSE_SECONDS = 0.5
-_TOLD_EVERY = 60
-"""Pauses between two lines that say what is waited for."""
+_TOMBSTONES = ("tombstone", "tombstones")
 _NAMED = 10
 """The most ids in a line."""
 
@@ -46,8 +46,36 @@ class _Left(NamedTuple):
     until: str
 
 
-def forget(settings: Settings, ids: Sequence[str], *, wait: bool, as_json: bool) -> None:
+def chosen(server: Server, group: str | None, text: str | None, *, yes: bool) -> list[str]:
+    """Return the ids of a group's members, or of what is near to a text, once that is confirmed.
+
+    Raises:
+        CommandError: the server can't be asked, there are none, or that wasn't confirmed.
+    """
+    if group is not None:
+        ids, of = members_of(server, group), f"of group {group}"
+    else:
+        # A server names at most as many as a record does.
+        ids, of = matches_of(server.url, server.token, text or ""), "near to this text"
+    ids = list(dict.fromkeys(ids))
+    if not ids:
+        raise CommandError(f"there is no document {of}", EXIT_FAILED)
+    tell(f"{counted(len(ids), 'document')} {of}: {_named(ids)}")
+    if yes:
+        return ids
+    if not sys.stdin.isatty():
+        raise CommandError("nothing was sent; --yes forgets them")
+    if not typer.confirm("Forget them?", err=True):
+        raise CommandError("nothing was sent", EXIT_FAILED)
+    return ids
+
+
+def forget(
+    settings: Settings, ids: Sequence[str], *, why: str, undo: bool, wait: bool, as_json: bool
+) -> None:
     """Send a tombstone for each id, wait until every shard has judged them, and print that.
+
+    With ``undo``, send their documents again, instead.
 
     Raises:
         CommandError: an id is not one, there is no topic, or Kafka failed.
@@ -55,7 +83,11 @@ def forget(settings: Settings, ids: Sequence[str], *, wait: bool, as_json: bool)
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     options = settings.kafka_options()
     settings = in_use(Cluster(options), settings)
-    forget_on(KafkaBus(options), settings, ids, wait=wait, as_json=as_json)
+    bus = KafkaBus(options)
+    if undo:
+        restore_on(bus, settings, ids, wait=wait, as_json=as_json)
+    else:
+        forget_on(bus, settings, ids, why=why, wait=wait, as_json=as_json)
 
 
 def forget_on(
@@ -63,27 +95,27 @@ def forget_on(
     settings: Settings,
     ids: Sequence[str],
     *,
+    why: str = "",
     wait: bool,
     as_json: bool,
     pause: Callable[[float], None] = sleep,
 ) -> None:
     """Do what `forget` does, on any bus; ``pause`` waits for some seconds."""
-    topic = settings.topology(1).documents
-    partitions = bus.partitions([topic])[topic]
-    topology = settings.topology(partitions or 1)
     documents = document_format(settings)
     wanted = _wanted(documents, ids)
-    if partitions is None:
-        raise CommandError(f"there is no topic {topic}; run `neardup topics create`")
+    topology = documents_there(bus, settings)
+    by = corrector(settings)
+    requests = [Request("forget", ident.decode(), by=by, why=why) for ident in wanted]
+    tombstones = [erasure(topology, documents.keys, one) for one in requests]
     unknown: list[str] | None = None
     if wait:
         with closing(judged_reader(bus, topology)) as reader:
             since = _since(reader, topology)
-            sent = send_tombstones(bus, topology, wanted, keys=documents.keys)
-            _await(reader, sent, pause)
+            sent = send(bus, topology, tombstones)
+            await_judged(reader, sent, pause, _TOMBSTONES)
             unknown = _unknown(reader, topology, sent, since, wanted)
     else:
-        sent = send_tombstones(bus, topology, wanted, keys=documents.keys)
+        sent = send(bus, topology, tombstones)
     if as_json:
         given = list(wanted.values())
         print_json(_summary(settings, topology, given, sent, unknown, judged=wait))
@@ -93,6 +125,42 @@ def forget_on(
     left = [f"  {one.what}: {one.until}" for one in _not_reached(settings, topology)]
     for line in (*begun, "This does not reach", *left):
         tell(line)
+    named = shlex.join(wanted.values()) if number <= _NAMED else "ID…"
+    tell(f"Undo, as long as {topology.documents} has them: neardup forget --undo {named}")
+
+
+def restore_on(
+    bus: Bus,
+    settings: Settings,
+    ids: Sequence[str],
+    *,
+    wait: bool,
+    as_json: bool,
+    pause: Callable[[float], None] = sleep,
+) -> None:
+    """Send documents again from where they are, so that they are judged and published anew.
+
+    Raises:
+        CommandError: one isn't there; nothing is sent then.
+    """
+    wanted = list(_wanted(document_format(settings), ids).values())
+    topology = documents_there(bus, settings)
+    with closing(Lookup(settings, topology, bus)) as lookup:
+        records = []
+        for ident in wanted:
+            try:
+                records.append(restored(lookup.origin(ident)))
+            except Gone as why:
+                raise CommandError(f"{ident!r}: {why}; nothing was sent", EXIT_FAILED) from None
+    sent = send(bus, topology, records)
+    if wait:
+        with closing(judged_reader(bus, topology)) as reader:
+            await_judged(reader, sent, pause, ("last one", "documents"))
+    if as_json:
+        print_json({"ids": wanted, "documents": places(sent), "judged": wait})
+        return
+    tell(f"{counted(len(wanted), 'document')} sent to {topology.documents} again: judged and"
+         " published anew")  # fmt: skip
 
 
 def _since(reader: LogReader, topology: Topology) -> Mapping[TopicPartition, int]:
@@ -141,40 +209,6 @@ def _wanted(documents: DocumentFormat, ids: Sequence[str]) -> dict[bytes, str]:
     return wanted
 
 
-def _await(
-    reader: LogReader,
-    sent: Mapping[TopicPartition, int],
-    pause: Callable[[float], None],
-) -> None:
-    """Return when every shard has judged the tombstones.
-
-    Raises:
-        CommandError: that can't be seen, or the user doesn't want to wait any longer.
-    """
-    left = "the tombstones were sent, and are judged as soon as the workers read them"
-    try:
-        for number in count(1):
-            waiting = behind(reader, sent)
-            if not waiting:
-                return
-            if number % _TOLD_EVERY == 0:
-                tell(_waiting(waiting))
-            pause(_PAUSE_SECONDS)
-    except KeyboardInterrupt:
-        raise CommandError(f"interrupted: {left}", 130) from None
-    except BusError as error:
-        raise CommandError(f"{error}; {left}", status_of(error) or EXIT_FAILED) from error
-
-
-def _waiting(waiting: Sequence[Behind]) -> str:
-    first = waiting[0]
-    return (
-        f"waiting: {first.place.topic}[{first.place.partition}] is judged up to offset"
-        f" {first.judged:,}, the tombstone is at {first.offset:,}; `neardup watch` shows whether"
-        " the workers get on"
-    )
-
-
 def _summary(
     settings: Settings,
     topology: Topology,
@@ -186,10 +220,7 @@ def _summary(
 ) -> dict[str, object]:
     return {
         "ids": ids,
-        "tombstones": [
-            {"topic": partition.topic, "partition": partition.partition, "offset": offset}
-            for partition, offset in sorted(sent.items())
-        ],
+        "tombstones": places(sent),
         "judged": judged,
         "unknown": unknown,
         "erasure_seconds": settings.index.erasure_seconds,
@@ -221,13 +252,16 @@ def _gone(settings: Settings) -> str:
 
 
 def _said_unknown(unknown: Sequence[str]) -> str:
-    named = ", ".join(unknown[:_NAMED])
-    more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
     return (
-        f"{counted(len(unknown), 'id')} unknown to the index: {named}{more}. No such document came"
-        " before it, or it is forgotten already, has expired, or is a copy for which another"
-        " stands. `neardup explain --kafka ID` looks for it in the outputs"
+        f"{counted(len(unknown), 'id')} unknown to the index: {_named(unknown)}. No such"
+        " document came before it, or it is forgotten already, has expired, or is a copy for which"
+        " another stands. `neardup explain --kafka ID` looks for it in the outputs"
     )
+
+
+def _named(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+    return f"{', '.join(ids[:_NAMED])}{more}"
 
 
 def _not_reached(settings: Settings, topology: Topology) -> list[_Left]:

@@ -28,7 +28,6 @@ from worker.cli.options import (
 __all__ = [
     "address",
     "feed",
-    "forget",
     "redrive",
     "reindex",
     "run",
@@ -125,7 +124,7 @@ def serve(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
 ) -> None:
-    r"""Answer over HTTP what a document would match. Reads Kafka, and writes nothing to it.
+    r"""Answer over HTTP what a document would match. Writes nothing to Kafka but corrections.
 
     Run as many as you like, each with a directory of its own. Needs the extra `neardup\[serve]`.
     """
@@ -242,33 +241,6 @@ def redrive(
     from worker.cli.redrive import redrive as body
 
     body(for_kafka(config, bootstrap, app), reasons=tuple(reason or ()), limit=limit)
-
-
-def forget(
-    ids: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="ID", help="The ids of the documents to forget, as they are published."
-        ),
-    ],
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-    app: App = None,
-    *,
-    no_wait: Annotated[
-        bool,
-        typer.Option("--no-wait", help="Don't wait until every shard has forgotten them."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Have the index forget documents, and say when nothing is left of them.
-
-    It sends a tombstone for each id: a record on the documents topic without a value, whose key
-    is the one that has this id (documents.key). Your own producers may do the same.
-    """
-    from worker.cli.forget import forget as body
-
-    body(for_kafka(config, bootstrap, app), ids, wait=not no_wait, as_json=as_json)
 
 
 def skip(

@@ -29,7 +29,7 @@ from worker.settings import Settings, load
 from worker.settings.tokens import token_in
 from worker.visible import counted
 
-__all__ = ["Asked", "ask_server", "ask_state", "print_answer", "reason_of", "send"]
+__all__ = ["Asked", "ask_server", "ask_state", "matches_of", "print_answer", "reason_of", "send"]
 
 _SECONDS = 10.0
 _MOST_BYTES = 64 << 20
@@ -120,16 +120,28 @@ def ask_server(
     else:
         body = b'{"document": %s}' % content
     token = token_in(settings.serve.token_file, "serve.token_file")
+    _print(_reply(server, body, token), as_json=as_json)
+
+
+def matches_of(server: str, token: bytes | None, text: str) -> list[str]:
+    """Return the ids of the documents that a text matches, the best first.
+
+    Raises:
+        CommandError: the server can't be reached, isn't ready, or the text can't be judged.
+    """
+    reply = _reply(server, json.dumps({"text": text}).encode(), token)
+    return [match.id for answer in reply.answers for match in answer.matches]
+
+
+def _reply(server: str, body: bytes, token: bytes | None) -> Reply:
     status, said = send(server, "POST", PATH, body, token)
     if status != http.client.OK:
         raise CommandError(f"{server}: {reason_of(status, said)}", EXIT_FAILED)
     try:
-        reply = decoded(said)
+        return decoded(said)
     except ValueError as error:
-        raise CommandError(
-            f"{server}: not an answer of neardup serve: {error}", EXIT_FAILED
-        ) from None
-    _print(reply, as_json=as_json)
+        why = f"{server}: not an answer of neardup serve: {error}"
+        raise CommandError(why, EXIT_FAILED) from None
 
 
 def send(
@@ -207,6 +219,10 @@ def _sentence(reply: Reply, answer: Answer) -> Text:
     least = f"threshold {reply.threshold:g}"
     if reply.containment is not None:
         least += f" or containment {reply.containment:g}"
+    if answer.allowed_by:
+        others = counted(count, "document matches", "documents match")
+        rest = f"; {others} at {least}" if count else ""
+        return line(("unique", "bold green"), f": allowed by {answer.allowed_by}{rest}")
     if not count:
         return line(("unique", "bold green"), f": nothing matches at {least}")
     said = counted(count, "document matches", "documents match")

@@ -16,6 +16,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from worker import __version__
 from worker.cli import (
+    correcting_commands,
     files_commands,
     index_commands,
     kafka_commands,
@@ -81,7 +82,8 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
         kafka_commands.feed,
         kafka_commands.watch,
         kafka_commands.redrive,
-        kafka_commands.forget,
+        correcting_commands.allow,
+        correcting_commands.forget,
         kafka_commands.skip,
         kafka_commands.reindex,
     ),

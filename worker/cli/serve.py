@@ -1,4 +1,4 @@
-"""``neardup serve``: answers what a document would match, and writes nothing to Kafka."""
+"""``neardup serve``: answers what a document would match; writes only corrections to Kafka."""
 
 from __future__ import annotations
 

@@ -27,7 +27,16 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-VIEWS = ("/", "/pair", "/campaigns", "/campaigns/{group:path}", "/ask", "/search", "/flow")
+VIEWS = (
+    "/",
+    "/pair",
+    "/campaigns",
+    "/campaigns/{group:path}",
+    "/ask",
+    "/search",
+    "/flow",
+    "/corrections",
+)
 """The addresses of the page's views."""
 
 _KINDS = {

@@ -51,6 +51,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     ``reason`` is that of a rejection. ``matches`` are best first, and as many as a record has.
     ``compared`` is how many comparisons were made; a document counts once for each shard.
+    ``allowed_by`` is the allowance for which it is unique, whatever it matches.
     """
 
     verdict: Literal["unique", "duplicate", "rejected"]
@@ -59,6 +60,7 @@ class Answer(msgspec.Struct, frozen=True):
     first: First | None = None
     compared: int = 0
     buckets: list[Met] = []
+    allowed_by: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):

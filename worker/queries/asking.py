@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace as replaced
 
 from lsh import Fingerprinter, Fingerprints
 from lsh.index import BucketRules, DocumentBatch, Match
@@ -20,6 +21,7 @@ from worker.formats.base import Unreadable
 from worker.index.store_reader import MetBucket, ShardAnswer, StoreReader
 from worker.queries.answers import Answer, First, Found, Met, rejected
 from worker.queries.questions import Question
+from worker.stages.corrections import NO_CORRECTIONS, Corrections
 from worker.wire import Layout
 
 __all__ = ["Asker", "Shards"]
@@ -59,8 +61,15 @@ class Asker:
         """Return the rules by which documents match."""
         return self._rules
 
-    def answers(self, shards: Shards, questions: Sequence[Question | Unreadable]) -> list[Answer]:
+    def answers(
+        self,
+        shards: Shards,
+        questions: Sequence[Question | Unreadable],
+        corrections: Corrections = NO_CORRECTIONS,
+    ) -> list[Answer]:
         """Return the answer to each question, as if its document came alone.
+
+        ``corrections`` say which texts people have allowed.
 
         Raises:
             Warming: a shard can't be read yet.
@@ -70,11 +79,26 @@ class Asker:
         asked = [one for one in questions if isinstance(one, Question)]
         prints = self._fingerprinter.fingerprint([one.text for one in asked])
         times = np.array([one.time for one in asked], np.int64)
-        found = iter(self._found(shards, prints, times))
+        allowed = self._allowed(prints, corrections)
+        found = iter(self._found(shards, prints, times, allowed))
         return [rejected(one) if isinstance(one, Unreadable) else next(found) for one in questions]
 
+    def _allowed(self, prints: Fingerprints, held: Corrections) -> dict[int, str]:
+        """Return the allowances that hold for texts, the most similar of each, by their rows."""
+        best = np.zeros(len(prints.keys))
+        found: dict[int, str] = {}
+        for one in held.allowances if len(best) else ():
+            near = one.similarities(prints.keys[:, -1], prints.sketches, self._rules.threshold)
+            for row in np.flatnonzero(near > best).tolist():
+                best[row], found[row] = near[row], one.id.decode(errors="replace")
+        return found
+
     def _found(
-        self, shards: Shards, prints: Fingerprints, times: npt.NDArray[np.int64]
+        self,
+        shards: Shards,
+        prints: Fingerprints,
+        times: npt.NDArray[np.int64],
+        allowed: Mapping[int, str],
     ) -> Iterator[Answer]:
         blank = prints.blank.tolist()
         (rows,) = np.nonzero(~prints.blank)
@@ -83,8 +107,13 @@ class Asker:
             for shard in range(self._layout.shards)
         ]
         merged = map(self._merged, zip(*of_shards, strict=True))
-        for is_blank in blank:
-            yield rejected(Unreadable("empty-text", _BLANK)) if is_blank else next(merged)
+        for row, is_blank in enumerate(blank):
+            if is_blank:
+                yield rejected(Unreadable("empty-text", _BLANK))
+            elif row in allowed:
+                yield replaced(next(merged), verdict="unique", allowed_by=allowed[row])
+            else:
+                yield next(merged)
 
     def _of_shard(
         self,

@@ -1,4 +1,4 @@
-"""What clients read beside queries: the feed, documents, comparisons and the flow.
+"""What clients ask beside queries: the feed, documents, comparisons, the flow, corrections.
 
 Each of them has a thread of its own, so a slow search keeps nobody from looking. What waits for a
 thread is bounded.
@@ -23,6 +23,7 @@ from worker.files.closing import Closing
 from worker.formats.base import Unreadable
 from worker.queries.asking import Asker
 from worker.queries.comparisons import Comparer
+from worker.queries.correcting import Correct, Corrected, Correcting, MadeList
 from worker.queries.feed import Feed
 from worker.queries.flow import FlowLooks, Owners
 from worker.queries.following import Following
@@ -93,10 +94,13 @@ class Desk(Closing):
         self._lookup = Lookup(settings, topology, bus)
         self._searching = Lookup(settings, topology, bus)
         self._flow = FlowLooks(topology, bus, owners)
+        window = application.rules().window_ms
+        self._correcting = Correcting(settings, topology, bus, following, window)
         self._ending = threading.Event()
         with ExitStack() as stack:
             self._executors = {
-                name: (pool or _own_thread)(name) for name in ("feed", "look", "search", "flow")
+                name: (pool or _own_thread)(name)
+                for name in ("feed", "look", "search", "flow", "correct")
             }
             if pool is None:
                 for executor in self._executors.values():
@@ -106,6 +110,7 @@ class Desk(Closing):
                 ("look", self._lookup),
                 ("search", self._searching),
                 ("flow", self._flow),
+                ("correct", self._correcting),
             ):
                 stack.callback(self._in(name, part.close))
             self._turns = {name: Turns(one) for name, one in self._executors.items()}
@@ -195,6 +200,14 @@ class Desk(Closing):
         reached, feed = self._following.reached(), self.feed
         rejected, trouble = feed.rejections(), feed.trouble
         return await self._turns["flow"].run(lambda: self._flow.flow(reached, rejected, trouble))
+
+    async def corrections(self, skipped: int, limit: int) -> MadeList:
+        """Return what was corrected; see `Correcting.made`."""
+        return await self._turns["look"].run(lambda: self._correcting.made(skipped, limit))
+
+    async def correct(self, asked: Correct) -> Corrected:
+        """Make a correction; see `Correcting.correct`."""
+        return await self._turns["correct"].run(lambda: self._correcting.correct(asked))
 
     def close(self) -> None:
         """End the threads, and close the readers."""

@@ -33,6 +33,7 @@ _BYTES = 8 << 20
 _MOST_OFFSETS = 500_000
 """The most offsets of the outputs that a search reads."""
 _FOUND = 50
+_OFFSET_DIGITS = 18
 
 
 class Gone(Exception):
@@ -95,6 +96,33 @@ class Lookup(Closing):
             raise Gone(f"it can't be read: {error}") from None
         return Located(ident, text, f"{frame.partition}-{offset}", found.timestamp)
 
+    def origin(self, ident: str, source: str | None = None) -> Record:
+        """Return the record of the documents in which the latest document with an id came.
+
+        ``source`` is where it is, as ``partition-offset``, if that is known. Without it, the
+        outputs are searched.
+
+        Raises:
+            Gone: it is no longer there, or isn't found.
+            BusError: the topics can't be read.
+        """
+        if source is None:
+            found = self.with_id(ident).documents
+            if not found:
+                raise Gone("the outputs have no document with this id, as far as was searched")
+            source = found[0].source
+        partition, _, offset = source.rpartition("-")
+        topology = self._topology
+        known = partition.isdecimal() and offset.isdecimal() and len(offset) <= _OFFSET_DIGITS
+        if not known or int(partition) >= topology.layout.partitions:
+            raise Gone(f"{source!r} is no place in {topology.documents}")
+        place = TopicPartition(topology.documents, int(partition))
+        record = self._one(place, int(offset), "the document")
+        own = f"{topology.documents}-{source}".encode()
+        if (self._documents.identify(record.value or b"", record.key) or own).decode() != ident:
+            raise Gone(f"at {source} of {topology.documents} is another document")
+        return record
+
     def _one(self, partition: TopicPartition, offset: int, what: str) -> Record:
         """Return the record at an offset.
 
@@ -105,8 +133,10 @@ class Lookup(Closing):
         gone = Gone(f"{what} is no longer on {partition.topic}: retention has removed it")
         try:
             reader.start(partition, offset)
-            record = self._awaited(reader, partition, offset)
-            reader.stop(partition)
+            try:
+                record = self._awaited(reader, partition, offset)
+            finally:  # Otherwise the next read would fail here as well.
+                reader.stop(partition)
         except OffsetOutOfRange:
             raise gone from None
         except PartitionUnreadable as error:

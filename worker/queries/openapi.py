@@ -11,6 +11,7 @@ import msgspec
 
 from worker.groups.reading import Sort
 from worker.queries.answers import Reply
+from worker.queries.correcting import Correct, Corrected, MadeList
 from worker.queries.group_pages import Group, Groups
 from worker.queries.questions import Body, Query
 from worker.queries.views import (
@@ -20,6 +21,7 @@ from worker.queries.views import (
     Duplicates,
     Failure,
     Flow,
+    Granted,
     News,
     Right,
     Session,
@@ -119,17 +121,26 @@ _OPERATIONS = (
     ),
     _Operation("get", "/v1/flow", "Stages, shards and rejections", Flow, refuses=(401, 503)),
     _Operation(
+        "get", "/v1/corrections", "What people have corrected", MadeList,
+        parameters=(_LIMIT, _CURSOR),
+    ),
+    _Operation(
+        "post", "/v1/corrections", "Correct, or undo a correction", Corrected, Correct,
+        refuses=(400, 401, 403, 404, 411, 413, 415, 503),
+    ),
+    _Operation("get", "/v1/session", "What you may do", Granted, refuses=()),
+    _Operation(
         "post", "/v1/session", "Trade a token for a cookie", None, Session,
         refuses=(400, 403, 411, 413, 415),
     ),
     _Operation("delete", "/v1/session", "Take the cookie away", None, refuses=()),
 )  # fmt: skip
-_ONE_MEMBER = (Body, Query, Side, Right, Sought)
+_ONE_MEMBER = (Body, Correct, Query, Side, Right, Sought)
 """They have exactly one of their members."""
 _REASONS = {
     400: "The request isn't of this form, or its only document can't be judged",
     401: "A token is missing, or is another one",
-    403: "`Origin` is of another server, or the token is wrong",
+    403: "`Origin` is of another server, the token is wrong, or it may not correct",
     404: "The document is gone, or there is no such group",
     411: "The body has no length",
     413: "The body is too long",

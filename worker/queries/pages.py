@@ -80,7 +80,10 @@ class QueryPages:
         """Return the answers to the questions of all, or why there are none."""
         together = [one for some in asked if isinstance(some, list) for one in some]
         try:
-            return iter(self._asker.answers(self._following, together) if together else ())
+            if not together:
+                return iter(())
+            following = self._following
+            return iter(self._asker.answers(following, together, following.corrections()))
         except Warming as why:
             return HTTPStatus.SERVICE_UNAVAILABLE, error(str(why))
         except (StoreDamaged, OSError) as why:

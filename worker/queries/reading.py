@@ -1,4 +1,4 @@
-"""What clients may read over HTTP beside queries: the routes, and how their answers are bounded."""
+"""What clients may ask over HTTP beside queries: the routes, and how their answers are bounded."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from worker.bus import BusError
 from worker.files.closing import Closing
 from worker.formats.base import Unreadable
 from worker.index.errors import StoreDamaged
+from worker.queries.correcting import Correct
 from worker.queries.desk import Busy, Desk, Turns
 from worker.queries.following import Warming
 from worker.queries.group_pages import GROUPS_PATHS, AskedGroups
 from worker.queries.lookup import Gone
 from worker.queries.openapi import described
 from worker.queries.responder import Said
-from worker.queries.rights import Rights
-from worker.queries.views import Compare, Document, Documents, News, Session, Side
+from worker.queries.rights import Right, Rights
+from worker.queries.views import Compare, Document, Documents, Granted, News, Session
 from worker.visible import visible
+from worker.wire import CorrectionError
 
 __all__ = ["Body", "Reading"]
 
@@ -50,6 +52,7 @@ _BEAT_SECONDS = 10.0
 """A stream without news sends a comment, so that both sides notice when the other one is gone."""
 
 _compare = msgspec.json.Decoder(Compare).decode
+_correct = msgspec.json.Decoder(Correct).decode
 _session = msgspec.json.Decoder(Session).decode
 
 
@@ -78,13 +81,14 @@ class Reading(Closing):
         self._ended = False
         self._streams = 0
         self.routes: list[BaseRoute] = [
-            Route("/v1/session", self._session, methods=["POST", "DELETE"]),
+            Route("/v1/session", self._session, methods=["GET", "POST", "DELETE"]),
             Route("/v1/openapi.json", self._described, methods=["GET"]),
             Route("/v1/duplicates", self._duplicates, methods=["GET"]),
             Route("/v1/duplicates/stream", self._stream, methods=["GET"]),
             Route("/v1/documents", self._documents, methods=["GET"]),
             Route("/v1/comparison", self._comparison, methods=["POST"]),
             Route("/v1/flow", self._flow, methods=["GET"]),
+            Route("/v1/corrections", self._corrections, methods=["GET", "POST"]),
             *(Route(path, self._of_groups, methods=["GET"]) for path in GROUPS_PATHS),
         ]
 
@@ -97,6 +101,9 @@ class Reading(Closing):
         self._executor.shutdown()
 
     async def _session(self, request: Request) -> Response:
+        if request.method in {"GET", "HEAD"}:
+            rights = request.scope["rights"]
+            return _json(Granted(Right.READ in rights, Right.CORRECT in rights))
         if request.method == "DELETE":
             return self._rights.signed_out()
         asked = _decoded(_session, await self._body(request))
@@ -173,6 +180,20 @@ class Reading(Closing):
         del request
         return _json(await _done(self._open().flow()))
 
+    async def _corrections(self, request: Request) -> Response:
+        if request.method in {"GET", "HEAD"}:
+            limit = _number(request, "limit", _DEFAULT, 1, _MOST)
+            skipped = _number(request, "cursor", 0, 0, (1 << 63) - 1)
+            return _json(await _done(self._open().corrections(skipped, limit)))
+        if Right.CORRECT not in request.scope["rights"]:
+            reason = "this token may read, and not correct (serve.correcting_token_file)"
+            raise HTTPException(HTTPStatus.FORBIDDEN, reason)
+        asked = _decoded(_correct, await self._body(request))
+        _check(asked, "the correction")
+        if asked.allow is not msgspec.UNSET:
+            _check(asked.allow.of, "of")
+        return _json(await _done(self._open().correct(asked)))
+
     async def _of_groups(self, request: Request) -> Response:
         asked = AskedGroups(
             request.scope["route"].path,
@@ -220,7 +241,7 @@ async def _done(answer: Awaitable[T]) -> T:
         return await answer
     except Gone as why:
         raise HTTPException(HTTPStatus.NOT_FOUND, str(why)) from None
-    except Unreadable as why:
+    except (Unreadable, CorrectionError) as why:
         raise HTTPException(HTTPStatus.BAD_REQUEST, str(why)) from None
     except Busy:
         reason = "too many requests wait; try again"
@@ -238,14 +259,14 @@ def _decoded(decode: Callable[[bytes], T], body: bytes) -> T:
         raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from None
 
 
-def _check(side: Side, name: str) -> None:
-    """Refuse a side that names no document, or several.
+def _check(given: msgspec.Struct, name: str) -> None:
+    """Refuse what has none of its members, or several.
 
     Raises:
         HTTPException: it does.
     """
-    fields = side.__struct_fields__
-    if sum(getattr(side, field) is not msgspec.UNSET for field in fields) != 1:
+    fields = given.__struct_fields__
+    if sum(getattr(given, field) is not msgspec.UNSET for field in fields) != 1:
         raise HTTPException(HTTPStatus.BAD_REQUEST, f"{name}: takes one of {', '.join(fields)}")
 
 

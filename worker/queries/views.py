@@ -18,6 +18,7 @@ __all__ = [
     "Duplicates",
     "Failure",
     "Flow",
+    "Granted",
     "Match",
     "News",
     "Output",
@@ -42,6 +43,13 @@ class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a page sends to sign in: the content of a token's file."""
 
     token: str
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """What a client may do with the token or the cookie that it sends."""
+
+    may_read: bool
+    may_correct: bool
 
 
 class Match(msgspec.Struct, frozen=True):

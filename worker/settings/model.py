@@ -19,6 +19,7 @@ from worker.settings.oauth import token_provider
 from worker.settings.sections import (
     APP_NAME,
     MOST_BANDS,
+    CorrectionsSection,
     DocumentsSection,
     IndexSection,
     KafkaSection,
@@ -57,6 +58,7 @@ class Settings(BaseSettings):
     limits: LimitsSection = LimitsSection()
     worker: WorkerSection = WorkerSection()
     serve: ServeSection = ServeSection()
+    corrections: CorrectionsSection = CorrectionsSection()
     watchdog: WatchdogSection = WatchdogSection()
     _generation: tuple[Settings, Callable[[Topology], Topology]] | None = PrivateAttr(None)
 

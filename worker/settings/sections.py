@@ -33,6 +33,7 @@ from worker.settings.units import duration_ms, duration_text, size_bytes, size_t
 __all__ = [
     "APP_NAME",
     "MOST_BANDS",
+    "CorrectionsSection",
     "DocumentsSection",
     "IndexSection",
     "KafkaSection",
@@ -768,6 +769,16 @@ class ServeSection(_Section):
             if not _HOST.fullmatch(host):
                 raise ValueError(f"got {host!r}, must be a host name or an address without a port")
         return tuple(host.strip("[]").lower() for host in given)
+
+
+class CorrectionsSection(_Section):
+    """Who corrects: `neardup allow`, `neardup forget`, and the page."""
+
+    by: str | None = Field(
+        None,
+        max_length=100,
+        description="name that is noted with each correction; default: that of the user",
+    )
 
 
 class WatchdogSection(_Section):

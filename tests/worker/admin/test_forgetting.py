@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.embedded import Run
-from worker.admin.forgetting import Behind, behind, judged_reader, send_tombstones
+from worker.admin.correcting import erasure
+from worker.admin.forgetting import Behind, behind, judged_reader, send
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing, Refused, TopicPartition
 from worker.bus.memory import MemoryBus, Step
+from worker.formats.keys import Keys
 from worker.settings import load
+from worker.wire import Request
 
 TOPOLOGY = load(overrides={"app": "a"}).topology(2)
 STEPS: tuple[Step, ...] = ("begin", "produce", "commit")
@@ -25,6 +28,10 @@ def bus() -> MemoryBus:
     bus = MemoryBus()
     bus.create_topic(TOPOLOGY.documents, 2)
     return bus
+
+
+def erasures(ids: Iterable[bytes]) -> list[Outgoing]:
+    return [erasure(TOPOLOGY, Keys(), Request("forget", ident.decode())) for ident in ids]
 
 
 def tombstones(bus: MemoryBus) -> dict[TopicPartition, list[tuple[bytes | None, int]]]:
@@ -62,7 +69,7 @@ def test_a_tombstone_is_where_a_document_with_that_key_is(bus: MemoryBus) -> Non
         for record in bus.read(TOPOLOGY.documents, number, 0, 100)
     }
     assert set(documents.values()) == {0, 1}
-    sent = send_tombstones(bus, TOPOLOGY, IDS)
+    sent = send(bus, TOPOLOGY, erasures(IDS))
     found = tombstones(bus)
     assert {key: place.partition for place, keys in found.items() for key, _ in keys} == documents
     assert sent == {place: keys[-1][1] for place, keys in found.items()}
@@ -77,7 +84,7 @@ def test_a_tombstone_is_where_a_document_with_that_key_is(bus: MemoryBus) -> Non
 )
 def test_a_transaction_that_fails_is_repeated(bus: MemoryBus, step: Step, error: Exception) -> None:
     bus.faults = failing(step, error)
-    sent = send_tombstones(bus, TOPOLOGY, IDS)
+    sent = send(bus, TOPOLOGY, erasures(IDS))
     found = tombstones(bus)
     assert {key for keys in found.values() for key, _ in keys} == set(IDS)
     assert sent == {place: keys[-1][1] for place, keys in found.items()}
@@ -85,8 +92,8 @@ def test_a_transaction_that_fails_is_repeated(bus: MemoryBus, step: Step, error:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_runs_at_the_same_time_do_not_stop_each_other(bus: MemoryBus, step: Step) -> None:
-    bus.faults = failing(step, lambda: send_tombstones(bus, TOPOLOGY, [b"other"]))
-    send_tombstones(bus, TOPOLOGY, IDS)
+    bus.faults = failing(step, lambda: send(bus, TOPOLOGY, erasures([b"other"])))
+    send(bus, TOPOLOGY, erasures(IDS))
     found = [key for keys in tombstones(bus).values() for key, _ in keys]
     assert sorted(found, key=str) == sorted([*IDS, b"other"], key=str)
 
@@ -99,8 +106,8 @@ def test_it_gives_up_with_the_reason(bus: MemoryBus) -> None:
 
     bus.faults = fails
     ticks = count(step=25)
-    with pytest.raises(BusError, match="no tombstone could be sent within 60 s: the coordinator"):
-        send_tombstones(bus, TOPOLOGY, IDS, clock=lambda: next(ticks))
+    with pytest.raises(BusError, match="nothing could be sent within 60 s: the coordinator"):
+        send(bus, TOPOLOGY, erasures(IDS), clock=lambda: next(ticks))
     assert not any(tombstones(bus).values())
 
 
@@ -108,14 +115,14 @@ def test_what_the_topic_refuses_is_an_error() -> None:
     bus = MemoryBus()
     bus.create_topic(TOPOLOGY.documents, 2, max_bytes=2)
     with pytest.raises(Refused):
-        send_tombstones(bus, TOPOLOGY, IDS)
+        send(bus, TOPOLOGY, erasures(IDS))
 
 
 def test_it_is_judged_when_the_slowest_shard_has_answered(tmp_path: Path) -> None:
     run = Run(tmp_path, partitions=1, shards=2)
     run.feed([("a", "a text that is long enough to be told from others")])
     run.embedded.run_until_idle()
-    sent = send_tombstones(run.bus, run.topology, [b"a"])
+    sent = send(run.bus, run.topology, [erasure(run.topology, Keys(), Request("forget", "a"))])
     place = TopicPartition(run.topology.documents, 0)
     waiting = [Behind(place, 1, 1)]
     with closing(judged_reader(run.bus, run.topology)) as reader:
@@ -131,7 +138,7 @@ def test_it_is_judged_when_the_slowest_shard_has_answered(tmp_path: Path) -> Non
 
 
 def test_without_an_application_there_is_nothing_to_wait_for(bus: MemoryBus) -> None:
-    sent = send_tombstones(bus, TOPOLOGY, IDS)
+    sent = send(bus, TOPOLOGY, erasures(IDS))
     with (
         closing(judged_reader(bus, TOPOLOGY)) as reader,
         pytest.raises(BusError, match="see `neardup topics verify`"),

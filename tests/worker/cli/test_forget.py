@@ -69,6 +69,7 @@ def test_it_returns_when_every_shard_has_judged_them(
             "  neardup.documents, neardup.unique, neardup.duplicate, neardup.rejected,"
             " neardup.fingerprints, neardup.matches-…: the retention of each, set on the brokers"
         ),
+        "Undo, as long as neardup.documents has them: neardup forget --undo d3 d7",
     ]
 
 

@@ -6,8 +6,11 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
+from itertools import repeat
 from queue import Empty, SimpleQueue
 
 import pytest
@@ -17,6 +20,7 @@ from worker.cli.demo_page import page_of
 from worker.settings import Settings
 from worker.settings.sections import ServeSection
 
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 LONG = "x" * 1_999_000
 HOSTILE = {
     "markup": '<img src="x" onerror="window.hit = 1"><svg onload="window.hit = 1"></svg> and so on',
@@ -78,6 +82,22 @@ def shown() -> Iterator[Shown]:
         yield one
 
 
+@contextmanager
+def served(documents: Mapping[str, str], **serve: object) -> Iterator[Shown]:
+    """Yield a server about some documents, where Maria corrects."""
+    settings = Settings.model_validate(
+        {
+            "app": "corrected",
+            "serve": {"port": 0, **serve},
+            "corrections": {"by": "Maria"},
+            "index": {"cache_bytes": 1 << 20, "shards": 2},
+        }
+    )
+    values = [document(ident, text) for ident, text in documents.items()]
+    with page_of(settings, values, repeat(None), threading.Event()) as address:
+        yield Shown(address)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     program = shutil.which("chromium")
@@ -103,3 +123,19 @@ def page(browser: Browser, shown: Shown) -> Iterator[Page]:
         )
         yield opened
         assert errors == []
+
+
+def sequence_of(page: Page, ident: str) -> int:
+    found = page.request.get("/v1/documents", params={"id": ident}).json()
+    return int(found["documents"][0]["sequence"])
+
+
+def grave(page: Page) -> list[tuple[str, list[str]]]:
+    """Return what axe finds to be serious or critical."""
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run().then(all => all.violations)")
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+    ]

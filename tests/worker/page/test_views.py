@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Collection
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown
+from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown, grave, sequence_of
 from worker.cli.demo_page import page_of
 from worker.settings import Settings
 
@@ -27,7 +26,6 @@ VIEWS = (
     "/flow",
     "/campaigns",
 )
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 
 
 def ready(page: Page, path: str) -> None:
@@ -36,11 +34,6 @@ def ready(page: Page, path: str) -> None:
         page.goto(path)
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator("main")).not_to_contain_text(re.compile("Asking…|Searching"))
-
-
-def sequence_of(page: Page, ident: str) -> int:
-    found = page.request.get("/v1/documents", params={"id": ident}).json()
-    return int(found["documents"][0]["sequence"])
 
 
 def group_of(page: Page, ident: str) -> str:
@@ -201,17 +194,6 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
         expect(page.get_by_role("heading", name="Shards")).to_be_visible()
         page.goto("/")
         expect(page.get_by_text("No duplicate has been published yet.")).to_be_visible()
-
-
-def grave(page: Page) -> list[tuple[str, list[str]]]:
-    """Return what axe finds that is serious or critical."""
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run().then(all => all.violations)")
-    return [
-        (one["id"], [node["html"][:200] for node in one["nodes"]])
-        for one in found
-        if one["impact"] in {"serious", "critical"}
-    ]
 
 
 def test_without_javascript_it_says_so(browser: Browser, shown: Shown) -> None:

@@ -43,6 +43,14 @@ export function post(path, body) {
   return asked(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
 }
 
+let may = null;
+
+// Whether who looks at the page may correct, too.
+export async function mayCorrect() {
+  may ??= get("/v1/session").then((found) => found.may_correct, () => false);
+  return may;
+}
+
 export function side(given) {
   if (given.sequence !== undefined) return `{"sequence":${BigInt(given.sequence)}}`;
   return JSON.stringify(given);

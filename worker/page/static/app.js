@@ -1,6 +1,6 @@
 // Shows the view that the address names.
 
-import { post, Refused } from "./api.js";
+import { mayCorrect, post, Refused } from "./api.js";
 import { make, notice } from "./dom.js";
 
 const VIEWS = [
@@ -10,6 +10,7 @@ const VIEWS = [
   [/^\/ask$/, "Ask", () => import("./ask.js")],
   [/^\/search$/, "Search", () => import("./search.js")],
   [/^\/flow$/, "Flow", () => import("./flow.js")],
+  [/^\/corrections$/, "Corrections", () => import("./corrections.js")],
 ];
 
 const main = document.querySelector("main");
@@ -57,3 +58,4 @@ async function show() {
 }
 
 show();
+mayCorrect().then((may) => { document.querySelector('nav a[href="/corrections"]').hidden = !may; });

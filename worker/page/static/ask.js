@@ -1,6 +1,7 @@
 // What a text would match, and why.
 
 import { compare, get, post } from "./api.js";
+import { actions } from "./corrections.js";
 import { count, ident, make, notice, number, shown, table } from "./dom.js";
 import { compared } from "./pair.js";
 
@@ -21,14 +22,16 @@ function results(reply, text, own) {
   const matches = found.matches.filter((one) => own === null || one.sequence !== own.sequence);
   const least = `at threshold ${reply.threshold}`;
   const behind = reply.behind ? ` This server has yet to read ${count(reply.behind, "offset")} of the log.` : "";
-  const head = matches.length ? `A duplicate: ${count(matches.length, "document")} match${matches.length === 1 ? "es" : ""} ${least}` : `Unique: nothing matches ${least}`;
+  const allowed = found.allowed_by === undefined ? null : ident(found.allowed_by);
+  const head = allowed ? ["Unique: its text is allowed by ", allowed] : matches.length ? `A duplicate: ${count(matches.length, "document")} match${matches.length === 1 ? "es" : ""} ${least}` : `Unique: nothing matches ${least}`;
   const parts = [make("h2", {}, head)];
   if (behind) parts.push(make("p", { class: "quiet" }, behind.trim()));
   const pair = make("div", { class: "pair", "aria-live": "polite" });
   const choose = async (one) => {
     try {
       const left = own === null ? { text } : { sequence: own.sequence };
-      pair.replaceChildren(compared(await compare(left, { sequence: one.sequence })));
+      const found = await compare(left, { sequence: one.sequence });
+      pair.replaceChildren(compared(found, await actions(found, text)));
     } catch (error) {
       pair.replaceChildren(notice(error.message, true));
     }

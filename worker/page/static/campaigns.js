@@ -1,6 +1,7 @@
 // Groups of documents that match each other: the list, and one of them.
 
-import { get } from "./api.js";
+import { get, mayCorrect } from "./api.js";
+import { buttons } from "./corrections.js";
 import { count, excerpt, ident, make, moment, notice, number, table } from "./dom.js";
 import { address } from "./pair.js";
 import { timePlot } from "./plot.js";
@@ -68,17 +69,19 @@ async function list(main, query) {
   for (const [at, one] of found.groups.entries()) await describe(cells[at], one);
 }
 
-function members(group, found) {
+function members(group, found, may) {
   const first = group.representative;
   return found.map((one) => [
     ident(one.id), moment(one.time),
     one.sequence === first.sequence ? "representative" : make("a", { href: address({ sequence: one.sequence }, { sequence: first.sequence }) }, "Compare"),
+    ...(may ? [make("span", { class: "acts" }, buttons([one], "plain"))] : []),
   ]);
 }
 
 async function group(main, id) {
   const path = `/v1/groups/${encodeURIComponent(id)}`;
   const found = await get(path, { limit: PAGE });
+  const may = await mayCorrect();
   const text = make("p", {}, ident(found.representative.id));
   const plot = make("div", { class: "plot" });
   const below = make("div");
@@ -91,7 +94,8 @@ async function group(main, id) {
     plot, make("h2", {}, "Members"), below,
   );
   const all = [...found.members];
-  const draw = () => below.replaceChildren(table([["Id", "text"], ["Time", "narrow"], ["", "narrow"]], members(found, all), "stack"));
+  const heads = [["Id", "text"], ["Time", "narrow"], ["", "narrow"], ...(may ? [["Correct", "narrow"]] : [])];
+  const draw = () => below.replaceChildren(table(heads, members(found, all, may), "stack"));
   draw();
   await describe(text, found);
   let { next } = found;

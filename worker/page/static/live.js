@@ -1,6 +1,7 @@
 // The latest duplicates, as they are committed.
 
 import { compare, get, parsed } from "./api.js";
+import { actions } from "./corrections.js";
 import { excerpt, ident, make, notice, number } from "./dom.js";
 import { address, compared } from "./pair.js";
 
@@ -60,8 +61,10 @@ export async function view(main) {
     const right = best.sequence === null ? { match: best.id } : { sequence: best.sequence };
     try {
       const found = await compare(left, right);
+      const correct = await actions(found);
       if (chosen !== one) return;
       const links = [
+        ...correct,
         make("button", { type: "button", onclick: () => step(-1), title: "k" }, "Previous"),
         make("button", { type: "button", onclick: () => step(1), title: "j" }, "Next"),
         make("a", { href: address(left, right) }, "Link to this pair"),

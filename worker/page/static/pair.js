@@ -1,6 +1,7 @@
 // Two texts side by side.
 
 import { compare, get } from "./api.js";
+import { actions } from "./corrections.js";
 import { count, ident, make, moment, notice, number, shown } from "./dom.js";
 
 const ALIKE = 600;
@@ -117,5 +118,6 @@ export async function view(main, query) {
     return;
   }
   const left = { sequence: query.get("left") };
-  main.append(make("h1", {}, "A pair"), compared(await compare(left, right)));
+  const found = await compare(left, right);
+  main.append(make("h1", {}, "A pair"), compared(found, await actions(found)));
 }

@@ -1,0 +1,86 @@
+"""What `neardup allow --list` and `neardup forget --group` and `--text` ask a server."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.worker.queries.correction_server import SONG, Server, served
+from worker.cli.allow import show_corrections
+from worker.cli.campaigns import Server as Asked
+from worker.cli.errors import CommandError
+from worker.cli.forget import chosen
+
+ESCAPE = "\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with served() as one:
+        yield one
+
+
+@pytest.fixture
+def asked(server: Server) -> Asked:
+    return Asked(f"http://127.0.0.1:{server.port}", None)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_list_says_who_when_and_why(
+    server: Server, asked: Asked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_corrections(asked, as_json=False)
+    assert capsys.readouterr().out == "nothing is corrected\n"
+    footer = "This message is for the addressee alone, and confidential to all the others."
+    allowed = {"of": {"text": f"{footer} {ESCAPE}"}, "exact": True, "why": "legal"}
+    sent = server.correct({"allow": allowed})[1]
+    server.listed(1)
+    server.correct({"forget": {"id": "nobody", "why": "asked for"}})
+    server.listed(2)
+    show_corrections(asked, as_json=False)
+    said = capsys.readouterr().out
+    for part in (sent["id"] + " exactly", footer, "Maria", "legal", "nobody", "asked for"):
+        assert part in said
+    assert ESCAPE not in said
+    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d", said)
+    show_corrections(asked, as_json=True)
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["kind"], second["kind"]) == ("forget", "allow")
+
+
+@pytest.mark.parametrize("by", ["group", "text"])
+def test_what_would_be_forgotten_is_said_and_confirmed(
+    asked: Asked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    group = asked.get("/v1/documents/s0/group", {}, dict)["id"] if by == "group" else None
+    text = SONG if by == "text" else None
+    found = ["s0", "s1"] if by == "group" else ["s0"]
+    assert chosen(asked, group, text, yes=True) == found
+    said = capsys.readouterr().err
+    assert said.startswith(f"{len(found)} document")
+    assert said.endswith(f": {', '.join(found)}\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(CommandError, match="nothing was sent; --yes forgets them"):
+        chosen(asked, group, text, yes=False)
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert chosen(asked, group, text, yes=False) == found
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    with pytest.raises(CommandError, match="nothing was sent"):
+        chosen(asked, group, text, yes=False)
+
+
+def test_if_there_is_nothing_it_says_so(asked: Asked) -> None:
+    with pytest.raises(CommandError, match="there is no document near to this text"):
+        chosen(asked, None, "Something else entirely, of which there is no copy so far.", yes=True)
+    with pytest.raises(CommandError, match="no group"):
+        chosen(asked, "987654321", None, yes=True)
+    with pytest.raises(CommandError, match="refused"):
+        chosen(Asked("http://127.0.0.1:9", None), "1", None, yes=True)

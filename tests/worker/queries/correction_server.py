@@ -1,0 +1,101 @@
+"""A server about an in-process log, where people correct."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from queue import Empty, SimpleQueue
+from threading import Event
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from localkafka.broker import wait_until
+from worker.cli.demo_page import page_of
+from worker.settings import Settings
+
+__all__ = ["SONG", "Server", "served"]
+
+SONG = "I love this song!!! It is the best thing that I have heard in all these years."
+Reply = tuple[int, Any]
+
+
+class Server:
+    """A server about an in-process log, and what is fed to it."""
+
+    def __init__(self) -> None:
+        self.fed: SimpleQueue[bytes] = SimpleQueue()
+        self.port = 0
+
+    def later(self) -> Iterator[bytes | None]:
+        while True:
+            try:
+                yield self.fed.get_nowait()
+            except Empty:
+                yield None
+
+    def feed(self, ident: str, text: str) -> dict[str, Any]:
+        """Feed a document, and return how it was published."""
+        self.fed.put(json.dumps({"id": ident, "text": text}).encode())
+        return self.published(ident, 1)[0]
+
+    def published(self, ident: str, times: int) -> list[dict[str, Any]]:
+        """Return how a document was published, the latest first, once it was so often."""
+        found: list[dict[str, Any]] = []
+
+        def there() -> bool:
+            status, said = self.get(f"/v1/documents?id={quote(ident)}")
+            assert status == 200
+            found[:] = said["documents"]
+            return len(found) >= times
+
+        wait_until(there, 60, f"{ident} to be published")
+        return found
+
+    def get(self, path: str, token: str | None = None) -> Reply:
+        return self._asked("GET", path, None, {}, token)
+
+    def correct(self, asked: object, token: str | None = None, **headers: str) -> Reply:
+        body = json.dumps(asked)
+        return self._asked("POST", "/v1/corrections", body, headers, token)
+
+    def _asked(
+        self, method: str, path: str, body: str | None, headers: dict[str, str], token: str | None
+    ) -> Reply:
+        given = {"Content-Type": "application/json", **headers}
+        if token is not None:
+            given["Authorization"] = f"Bearer {token}"
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request(method, path, body, given)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    def listed(self, count: int) -> list[dict[str, Any]]:
+        """Return the corrections once there are so many."""
+        found: list[dict[str, Any]] = []
+
+        def there() -> bool:
+            found[:] = self.get("/v1/corrections")[1]["corrections"]
+            return len(found) == count
+
+        wait_until(there, 60, f"{count} corrections")
+        return found
+
+
+@contextmanager
+def served(**sections: Any) -> Iterator[Server]:  # noqa: ANN401 -- sections of settings
+    settings = Settings.model_validate(
+        {
+            "app": "correct",
+            "index": {"cache_bytes": 1 << 20, "shards": 2},
+            "corrections": {"by": "Maria"},
+            **sections,
+            "serve": {"port": 0, **sections.get("serve", {})},
+        }
+    )
+    one = Server()
+    values = [json.dumps({"id": f"s{number}", "text": SONG}).encode() for number in range(2)]
+    with page_of(settings, values, one.later(), Event()) as address:
+        one.port = urlsplit(address).port or 0
+        yield one

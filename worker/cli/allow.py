@@ -1,0 +1,267 @@
+"""``neardup allow``: texts that are no duplicates, whatever they match; and what was corrected."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from time import sleep
+from typing import NamedTuple
+
+import msgspec
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from lsh import Fingerprinter
+from worker.admin import Cluster
+from worker.admin.correcting import allowance, correction, corrector
+from worker.admin.forgetting import judged_reader, send
+from worker.admin.reindex.in_use import in_use
+from worker.bus import Bus
+from worker.bus.kafka.bus import KafkaBus
+from worker.cli.campaigns import Server
+from worker.cli.errors import EXIT_FAILED, CommandError, of_file
+from worker.cli.screen import line, print_json, screen, shown, tell
+from worker.cli.sent import await_judged, documents_there, places
+from worker.formats.base import Unreadable
+from worker.formats.choice import document_format
+from worker.queries.correcting import Made, MadeList
+from worker.queries.lookup import Gone, Lookup
+from worker.settings import Settings
+from worker.settings.units import duration_text
+from worker.stages.corrections import MOST_ALLOWANCES
+from worker.topology import Topology
+from worker.visible import counted
+from worker.wire import CorrectionError, Request
+
+__all__ = ["Wanted", "allow", "allow_on", "show_corrections"]
+
+_CORRECTIONS = ("correction", "corrections")
+_PATH = "/v1/corrections"
+_PAGE = 100
+_EXCERPT = 100
+_MOST_BYTES = 1 << 20
+
+
+class Wanted(NamedTuple):
+    """What to allow, one of a text, a document's id, and a file; or the allowance to withdraw."""
+
+    text: str | None = None
+    id: str | None = None
+    file: Path | None = None
+    remove: str | None = None
+    exact: bool = False
+    why: str = ""
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of a file in JSON."""
+
+    text: str
+    id: str = ""
+    exact: bool | None = None
+    why: str | None = None
+
+
+_line = msgspec.json.Decoder(_Line).decode
+
+
+def allow(settings: Settings, wanted: Wanted, *, wait: bool, as_json: bool) -> None:
+    """Send what allows texts, or withdraws that; wait until every shard has read it.
+
+    Raises:
+        CommandError: a text can't be allowed, there is no topic, or Kafka failed.
+    """
+    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+    options = settings.kafka_options()
+    settings = in_use(Cluster(options), settings)
+    allow_on(KafkaBus(options), settings, wanted, wait=wait, as_json=as_json)
+
+
+def allow_on(
+    bus: Bus,
+    settings: Settings,
+    wanted: Wanted,
+    *,
+    wait: bool,
+    as_json: bool,
+    pause: Callable[[float], None] = sleep,
+) -> None:
+    """Do what `allow` does, on any bus; ``pause`` waits for some seconds."""
+    topology = documents_there(bus, settings)
+    by = corrector(settings)
+    requests = [
+        msgspec.structs.replace(one, by=by, why=one.why or wanted.why)
+        for one in _requests(bus, settings, topology, wanted)
+    ]
+    sent = send(bus, topology, [correction(topology, one) for one in requests])
+    if wait:
+        with closing(judged_reader(bus, topology)) as reader:
+            await_judged(reader, sent, pause, _CORRECTIONS)
+    ids = list(dict.fromkeys(one.id for one in requests))
+    if as_json:
+        print_json({"ids": ids, "corrections": places(sent), "judged": wait})
+        return
+    for said in _said(settings, wanted, ids, wait=wait):
+        tell(said)
+
+
+def _requests(
+    bus: Bus, settings: Settings, topology: Topology, wanted: Wanted
+) -> Sequence[Request]:
+    """Return what to send.
+
+    Raises:
+        CommandError: a text can't be allowed, or a document isn't found.
+    """
+    if wanted.remove is not None:
+        if not wanted.remove.isprintable() or not wanted.remove:
+            raise CommandError(f"--remove: {wanted.remove!r} is no id; nothing was sent")
+        return [Request("withdraw", wanted.remove)]
+    fingerprinter = Fingerprinter(topology.layout.parameters)
+    if wanted.file is not None:
+        return _of_file(fingerprinter, wanted, wanted.file)
+    ident = ""
+    if wanted.id is not None:
+        ident, text = wanted.id, _text_of(bus, settings, topology, wanted.id)
+    else:
+        text = _given(wanted.text or "")
+    try:
+        return [allowance(fingerprinter, text, ident=ident, exact=wanted.exact)]
+    except CorrectionError as why:
+        raise CommandError(f"{why}; nothing was sent") from None
+
+
+def _given(text: str) -> str:
+    if text != "-":
+        return text
+    return sys.stdin.buffer.read(_MOST_BYTES).decode(errors="surrogateescape").strip("\r\n")
+
+
+def _text_of(bus: Bus, settings: Settings, topology: Topology, ident: str) -> str:
+    """Return the text of the latest document with an id."""
+    with closing(Lookup(settings, topology, bus)) as lookup:
+        try:
+            return document_format(settings).read(lookup.origin(ident)).text
+        except (Gone, Unreadable) as why:
+            raise CommandError(f"{ident!r}: {why}; nothing was sent", EXIT_FAILED) from None
+
+
+def _of_file(fingerprinter: Fingerprinter, wanted: Wanted, path: Path) -> list[Request]:
+    requests = []
+    for number, one in _lines(path):
+        exact = wanted.exact if one.exact is None else one.exact
+        try:
+            request = allowance(fingerprinter, one.text, ident=one.id, exact=exact)
+        except CorrectionError as why:
+            raise CommandError(f"{path}:{number}: {why}; nothing was sent") from None
+        requests.append(msgspec.structs.replace(request, why=one.why or ""))
+    if not requests:
+        raise CommandError(f"{path}: has no text")
+    if len(requests) > MOST_ALLOWANCES:
+        raise CommandError(
+            f"{path}: has {len(requests):,} texts; {MOST_ALLOWANCES:,} can be allowed"
+        )
+    return requests
+
+
+def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
+    """Yield the lines that have something, with their numbers.
+
+    Raises:
+        CommandError: the file can't be read, or a line has another form.
+    """
+    as_json = path.suffix.lower() in {".jsonl", ".ndjson"}
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise of_file(error, path) from None
+    for number, content in enumerate(lines, 1):
+        if not content.strip():
+            continue
+        try:
+            yield number, _line(content) if as_json else _Line(content.decode())
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise CommandError(f"{path}:{number}: {error}; nothing was sent") from None
+
+
+def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, wait: bool) -> Iterator[str]:
+    """Yield what was done, how long that holds, and how to undo it."""
+    if wanted.remove is not None:
+        yield f"{wanted.remove} withdrawn: what is near to its text is judged like all others"
+        yield "Undo: neardup allow TEXT"
+        return
+    near = "has the same normal form" if wanted.exact else "is near to"
+    ending = "." if wait else ", once the shards have read it."
+    of = "it" if len(ids) == 1 else "one of them"
+    what = f"{near} as {of}" if wanted.exact else f"{near} {of}"
+    if wanted.file is not None and not wanted.exact:
+        what = f"{near} {of}, or the same where the file says so"
+    yield f"{counted(len(ids), 'text')} allowed: what {what} is unique from here on{ending}"
+    window = settings.index.window_ms
+    if window is not None:
+        yield f"That holds for {duration_text(window)} (index.window); allow again to renew it."
+    yield f"Undo: neardup allow --remove {ids[0] if len(ids) == 1 else 'ALLOWANCE'}"
+
+
+def show_corrections(server: Server, *, as_json: bool) -> None:
+    """Print what a server knows of corrections.
+
+    Raises:
+        CommandError: it can't be reached, or isn't ready.
+    """
+    found: list[Made] = []
+    cursor: str | None = "0"
+    while cursor is not None:
+        page = server.get(_PATH, {"limit": _PAGE, "cursor": cursor}, MadeList)
+        found += page.corrections
+        cursor = page.next
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+        return
+    console = screen()
+    if not found:
+        console.print(line(("nothing is corrected", "bold")))
+        return
+    for kind, heading in (("allow", "allowed"), ("forget", "forgotten")):
+        some = [one for one in found if one.kind == kind]
+        if some:
+            console.print(_table(heading, some))
+    console.print(line(("Undo: neardup allow --remove ID; neardup forget --undo ID", "dim")))
+
+
+def _table(heading: str, some: Sequence[Made]) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column(heading, overflow="fold", ratio=3)
+    table.add_column("when", no_wrap=True)
+    table.add_column("by", overflow="fold", max_width=20)
+    table.add_column("why", overflow="fold", ratio=2)
+    for one in some:
+        table.add_row(_what(one), _when(one), shown(one.by), shown(one.why))
+    return table
+
+
+def _what(one: Made) -> Text:
+    what = shown(one.id, "bold")
+    if one.kind == "allow":
+        what.append(" exactly" if one.exact else " and what is near", "dim")
+        excerpt = one.text[:_EXCERPT] + ("…" if len(one.text) > _EXCERPT else "")
+        what.append("\n").append_text(shown(excerpt))
+    elif one.source:
+        what.append("\n").append_text(shown(f"was at {one.source}", "dim"))
+    return what
+
+
+def _when(one: Made) -> Text:
+    when = Text(_moment(one.at))
+    if one.until is not None:
+        when.append(f"\nuntil {_moment(one.until)}", "dim")
+    return when
+
+
+def _moment(time: int) -> str:
+    return f"{datetime.fromtimestamp(time / 1_000, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,147 @@
+"""The commands with which people correct verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from worker.cli.options import SERVE_PORT, App, Bootstrap, Config, Json, for_kafka, settings_of
+
+if TYPE_CHECKING:
+    from worker.cli.campaigns import Server as Asked
+
+__all__ = ["allow", "forget"]
+
+_SERVER = f"http://localhost:{SERVE_PORT}"
+Why = Annotated[
+    str, typer.Option(metavar="REASON", help="The reason, which is noted with your name.")
+]
+Server = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help=f"Ask this `neardup serve`. Default: {_SERVER}."),
+]
+
+
+def allow(
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The text; - is standard input.")
+    ] = None,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    ident: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Allow the text of the latest document with this."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Allow the texts of a file: one a line, or in FILE.jsonl objects with text, and"
+            " maybe id, exact and why.",
+        ),
+    ] = None,
+    remove: Annotated[
+        str | None,
+        typer.Option(metavar="ALLOWANCE", help="Withdraw the allowance with this id."),
+    ] = None,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="List what is allowed and who had what forgotten; asks a server."
+        ),
+    ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Allow only the same text, once it is normalised."),
+    ] = False,
+    why: Why = "",
+    server: Server = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Don't wait until every shard has read it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Allow texts: what is near to one is no duplicate from then on.
+
+    The same text again replaces its allowance. With index.window, one holds for that long.
+    """
+    from worker.cli.allow import Wanted, show_corrections
+    from worker.cli.allow import allow as body
+    from worker.cli.errors import CommandError
+
+    if sum(one is not None for one in (text, ident, file, remove)) + show != 1:
+        raise CommandError("TEXT, --id, --file, --remove, --list: give one of them")
+    if show:
+        show_corrections(_server(server, config), as_json=as_json)
+        return
+    wanted = Wanted(text, ident, file, remove, exact, why)
+    body(for_kafka(config, bootstrap, app), wanted, wait=not no_wait, as_json=as_json)
+
+
+def forget(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID", help="The ids of the documents to forget, as they are published."
+        ),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="Forget all documents of a group of `neardup campaigns`."
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Forget what this text matches, as `neardup query` lists it.",
+        ),
+    ] = None,
+    undo: Annotated[
+        bool,
+        typer.Option("--undo", help="Send the documents again, to be judged and published anew."),
+    ] = False,
+    why: Why = "",
+    server: Server = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Don't ask before what --group or --text names.")
+    ] = False,
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="Don't wait until every shard has forgotten them."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Have the index forget documents, and say when nothing is left of them.
+
+    It sends a tombstone for each id: a record on the documents topic without a value, whose key
+    is the one that has this id (documents.key). Your own producers may do the same.
+    """
+    from worker.cli.errors import CommandError
+    from worker.cli.forget import chosen
+    from worker.cli.forget import forget as body
+
+    if bool(ids) + (group is not None) + (text is not None) != 1:
+        raise CommandError("ID, --group, --text: give one of them")
+    if undo and not ids:
+        raise CommandError("--undo takes ids")
+    wanted = ids or chosen(_server(server, config), group, text, yes=yes)
+    settings = for_kafka(config, bootstrap, app)
+    body(settings, wanted, why=why, undo=undo, wait=not no_wait, as_json=as_json)
+
+
+def _server(url: str | None, config: list[Path] | None) -> Asked:
+    from worker.cli.campaigns import Server as Asked
+    from worker.settings.tokens import token_in
+
+    token = token_in(settings_of(config).serve.token_file, "serve.token_file")
+    return Asked(url or _SERVER, token)
