@@ -20,6 +20,7 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
+from worker.loop.ages import Ages
 from worker.loop.inputs import Backlog, QuietInputs
 from worker.loop.options import LoopOptions
 from worker.loop.pace import Pace
@@ -83,6 +84,7 @@ class Loop:
             clock=clock,
         )
         self._backlog = Backlog({})
+        self._unread, self._uncommitted = Ages(), Ages()
         self.seated = False
         self.busy = False
         self.beat = clock()
@@ -145,8 +147,20 @@ class Loop:
 
     def _show_lags(self, lags: Mapping[TopicPartition, int]) -> None:
         self.lags = lags
+        metrics, stage = self._metrics, self.stage.name
         shown = {(topic, str(number)): lag for (topic, number), lag in lags.items()}
-        self._metrics.show(table.CONSUMER_LAG_RECORDS, shown, self.stage.name)
+        metrics.show(table.CONSUMER_LAG_RECORDS, shown, stage)
+        committed, now = self._committed, metrics.clock()
+        positions = {**committed, **(self._member.positions() if lags else {})}
+        ends = {at: positions[at] + lag for at, lag in lags.items() if at in positions}
+        metrics.set(table.CONSUMER_LAG_SECONDS, self._unread.look(positions, ends, now), stage)
+        # Markers of transactions follow the last record: they are never committed.
+        done = {at: max(committed.get(at, 0), positions[at]) for at in ends}
+        open_ = {
+            at: committed[at] for at, end in self._next.items() if committed.get(at, end) < end
+        }
+        age = self._uncommitted.look({**done, **open_}, ends, now)
+        metrics.set(table.WATERMARK_AGE_SECONDS, age, stage)
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records each input is behind, as far as known, and report it.
@@ -195,6 +209,8 @@ class Loop:
         metrics = self._metrics
         metrics.set(table.LAST_POLL_TIMESTAMP_SECONDS, metrics.clock(), self.stage.name)
         metrics.add(table.RECORDS, len(polled.records), self.stage.name)
+        for record in polled.records[-1:]:
+            self._note_time(record)
         quiet = self._ahead(self._idle())
         burst = self.stage.process(self._accept(polled.records), self._pace.size, quiet)
         self._more = burst.more
@@ -240,6 +256,13 @@ class Loop:
             )
             raise StageError(msg)
         _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
+
+    def _note_time(self, record: Record) -> None:
+        """Note how old a record is that was read; one of each poll will do."""
+        if record.timestamp >= 0:
+            place = TopicPartition(record.topic, record.partition)
+            for ages in (self._unread, self._uncommitted):
+                ages.read(place, record.offset + 1, record.timestamp / 1_000)
 
     def _timeout(self, wait: float | None) -> float:
         """Return how long to wait for records, in seconds."""

@@ -21,6 +21,8 @@ def read(metrics: Metrics) -> dict[str, Family]:
     """Return what Prometheus reads, by the names of the metrics."""
     found = {}
     for family in text_string_to_metric_families(exposition(metrics).decode()):
+        if family.name.startswith("process_"):
+            continue
         found[family.name + ("_total" if family.type == "counter" else "")] = family
     return found
 
@@ -59,6 +61,14 @@ def test_every_series_has_the_labels_of_the_table_and_the_application(metric: Me
     for sample in family.samples:
         assert set(sample.labels) - {"le"} == {"app", *metric.labels}
         assert sample.labels["app"] == APP
+
+
+def test_what_every_process_exports_has_the_application_as_well() -> None:
+    families = text_string_to_metric_families(exposition(Metrics(APP)).decode())
+    shown = {one.name: one for family in families for one in family.samples}
+    assert shown["process_resident_memory_bytes"].value > 1 << 20
+    assert shown["process_open_fds"].value > 2
+    assert shown["process_cpu_seconds_total"].labels == {"app": APP}
 
 
 def test_buckets_add_up() -> None:
