@@ -75,7 +75,7 @@ def reference() -> str:
     parts = [_INTRODUCTION]
     parts += [
         f"| [{alert.name}](../how-to/runbook.md#{anchor(alert)}) | {alert.severity}"
-        f" | `{alert.expression}` | {alert.minutes or '–'} |\n"
+        f" | `{alert.expression}` | {alert.minutes} |\n"
         for alert in ALERTS
     ]
     for area, (title, about) in _TITLES.items():

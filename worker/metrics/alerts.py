@@ -59,7 +59,7 @@ ALERTS: Final = (
         fires="> 3",
         minutes=0,
         severity="critical",
-        summary=f"{_WORKER} has restarted {_VALUE} times within 30 minutes",
+        summary=f"Restarts of {_WORKER} within 30 minutes: {_VALUE}",
     ),
     Alert(
         name="NeardupNotReady",
@@ -100,7 +100,7 @@ ALERTS: Final = (
         fires="> 0",
         minutes=0,
         severity="warning",
-        summary=f"{_APP} has rejected {_VALUE} documents within 15 minutes",
+        summary=f"Documents that {_APP} rejected within 15 minutes: {_VALUE}",
     ),
     Alert(
         name="NeardupTransactions",
@@ -109,7 +109,7 @@ ALERTS: Final = (
         fires="> 5",
         minutes=0,
         severity="warning",
-        summary=f"{_VALUE} transactions of {_STAGE} of {_APP} failed within 15 minutes",
+        summary=f"Transactions of {_STAGE} of {_APP} that failed within 15 minutes: {_VALUE}",
     ),
     Alert(
         name="NeardupUnreadPartitions",
@@ -117,7 +117,7 @@ ALERTS: Final = (
         fires="> 0",
         minutes=5,
         severity="critical",
-        summary=f"{_VALUE} partitions that {_STAGE} of {_APP} was assigned are not read",
+        summary=f"Partitions that {_STAGE} of {_APP} has and doesn't read: {_VALUE}",
     ),
     Alert(
         name="NeardupWatchdog",
@@ -143,7 +143,7 @@ ALERTS: Final = (
         fires="> 0",
         minutes=0,
         severity="critical",
-        summary=f"The topics of {_APP} have {_VALUE} settings with which workers end",
+        summary=f"Settings of topics with which workers of {_APP} end: {_VALUE}",
     ),
     Alert(
         name="NeardupRestore",
@@ -177,7 +177,7 @@ ALERTS: Final = (
         fires="> 2",
         minutes=0,
         severity="warning",
-        summary=f"{_VALUE} snapshots of {_APP} have failed within an hour",
+        summary=f"Snapshots of {_APP} that failed within an hour: {_VALUE}",
     ),
     Alert(
         name="NeardupSnapshotOld",
@@ -195,7 +195,7 @@ ALERTS: Final = (
         fires="> 0",
         minutes=0,
         severity="critical",
-        summary=f"{_VALUE} files of snapshots of {_APP} were found damaged",
+        summary=f"Files of snapshots of {_APP} that were found damaged: {_VALUE}",
     ),
 )
 """All alerts, the most urgent questions first."""
