@@ -5,13 +5,15 @@ The rules are those that are shipped, in a hurry: a minute takes two seconds.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
-import os
 import re
 import shutil
+import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
@@ -191,7 +193,7 @@ def no_index(application: ApplicationUnderTest, prometheus: Prometheus, port: in
 
 
 def storage_hangs(application: ApplicationUnderTest, prometheus: Prometheus, port: int) -> None:
-    """A worker has lost its disk, and the snapshots' storage doesn't answer."""
+    """A worker has lost its disk, and the storage of the snapshots doesn't answer."""
     alpha = application.worker("alpha")
     prometheus.scrape([seat(application, port, "alpha")])
     application.feed(application.documents(corpus(50, 3)))
@@ -202,12 +204,24 @@ def storage_hangs(application: ApplicationUnderTest, prometheus: Prometheus, por
     shutil.rmtree(alpha.state_dir)
     kept = application.settings.index.snapshots.url
     assert kept is not None
-    for path in Path(kept).rglob("snapshots"):
-        os.mkfifo(path / "9999999999-of-nobody.json")  # To open it waits for a writer.
-    begin(application, port, "alpha")
-    application.feed(application.documents(corpus(50, 4), first=50))
-    expected = "NeardupRestore", "NeardupLag", "NeardupNotReady", "NeardupWatchdog"
-    await_alerts(prometheus, application, *expected, since=since)
+    with withheld(Path(kept).rglob("snapshots/*.json")):
+        begin(application, port, "alpha")
+        application.feed(application.documents(corpus(50, 4), first=50))
+        expected = "NeardupRestore", "NeardupLag", "NeardupNotReady", "NeardupWatchdog"
+        await_alerts(prometheus, application, *expected, since=since)
+    wait_until(alpha.ready, SECONDS, "the worker to go on")
+
+
+@contextmanager
+def withheld(paths: Iterable[Path]) -> Iterator[None]:
+    """Have whoever opens these files wait: up to 45 s, which Linux gives the holder of a lease."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # It tells of those who wait.
+    with ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGIO, before)
+        for path in paths:
+            file = stack.enter_context(path.open("r+b"))  # To close it ends the lease.
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield
 
 
 def disk_fills(application: ApplicationUnderTest, prometheus: Prometheus, port: int) -> None:
