@@ -14,8 +14,8 @@ from worker.bus import TopicPartition
 __all__ = ["Ages"]
 
 _SHARE = 1 / 60
-"""Of a backlog's age: how far apart the looks are that are kept of it, in time. An age is too high
-by as much at most, and a backlog of a day takes some hundred looks."""
+"""How far apart in time the looks are that are kept of a backlog, as a share of its age. An age is
+too high by that at most, and a backlog of a day takes some hundred looks."""
 
 
 class Ages:
