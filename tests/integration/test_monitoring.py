@@ -109,14 +109,27 @@ def has_data(prometheus: Prometheus, expression: str, since: float) -> bool:
     return any(not math.isnan(float(value)) for one in found for _, value in one["values"])
 
 
+def await_data(prometheus: Prometheus, asked: dict[str, str], since: float) -> None:
+    """Wait until each expression, by who asks, has had a value."""
+
+    def lacking() -> dict[str, str]:
+        return {name: one for name, one in asked.items() if not has_data(prometheus, one, since)}
+
+    try:
+        wait_until(lambda: not lacking(), 30, "data")
+    except TimeoutError as error:
+        error.add_note(f"without data: {lacking()}")
+        raise
+
+
 def panels(app: str) -> Iterator[tuple[str, str]]:
-    """Yield the panels of all dashboards: their title, and what they ask of an application."""
+    """Yield the queries of all panels: their names, and what they ask of an application."""
     for path, text in files().items():
         if path.endswith(".json"):
             for panel in json.loads(text)["panels"]:
                 for target in panel.get("targets", ()):
                     asked = target["expr"].replace("$__rate_interval", "10s")
-                    yield f"{path}: {panel['title']}", asked.replace("$app", app)
+                    yield f"{path}: {panel['title']} {target['refId']}", asked.replace("$app", app)
 
 
 def test_all_panels_and_rules_have_data_and_nothing_fires_while_all_is_well(
@@ -138,17 +151,8 @@ def test_all_panels_and_rules_have_data_and_nothing_fires_while_all_is_well(
             assert fired(prometheus, application, since) == set()
             application.feed([Outgoing(application.topology.documents, 0, b"a", b"no JSON")])
             await_alerts(prometheus, application, "NeardupRejected", since=since)
-            lacking = [
-                f"{panel} ({asked})"
-                for panel, asked in panels(app_id)
-                if not has_data(prometheus, asked, since)
-            ]
-            lacking += [
-                alert.name
-                for alert in ALERTS
-                if not has_data(prometheus, hurried(alert.value), since)
-            ]
-            assert lacking == []
+            asked = dict(panels(app_id)) | {one.name: hurried(one.value) for one in ALERTS}
+            await_data(prometheus, asked, since)
             (scaler,) = re.findall(r"^ +query: (.*)$", PAGE.read_text(), re.MULTILINE)
             (answer,) = prometheus.query(scaler.replace('"neardup"', f'"{app_id}"'))
             assert float(answer["value"][1]) >= 0
