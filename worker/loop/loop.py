@@ -134,6 +134,7 @@ class Loop:
     def count_in(self, metrics: Metrics) -> None:
         """Count in these metrics from now on, and show there what is assigned now."""
         self._metrics = metrics
+        self._unread, self._uncommitted = Ages(), Ages()  # By the clock of these.
         self._count_assigned()
 
     def _count_assigned(self) -> None:
@@ -147,20 +148,23 @@ class Loop:
 
     def _show_lags(self, lags: Mapping[TopicPartition, int]) -> None:
         self.lags = lags
-        metrics, stage = self._metrics, self.stage.name
         shown = {(topic, str(number)): lag for (topic, number), lag in lags.items()}
-        metrics.show(table.CONSUMER_LAG_RECORDS, shown, stage)
-        committed, now = self._committed, metrics.clock()
-        positions = {**committed, **(self._member.positions() if lags else {})}
-        ends = {at: positions[at] + lag for at, lag in lags.items() if at in positions}
-        metrics.set(table.CONSUMER_LAG_SECONDS, self._unread.look(positions, ends, now), stage)
-        # Markers of transactions follow the last record: they are never committed.
-        done = {at: max(committed.get(at, 0), positions[at]) for at in ends}
-        open_ = {
-            at: committed[at] for at, end in self._next.items() if committed.get(at, end) < end
-        }
-        age = self._uncommitted.look({**done, **open_}, ends, now)
-        metrics.set(table.WATERMARK_AGE_SECONDS, age, stage)
+        self._metrics.show(table.CONSUMER_LAG_RECORDS, shown, self.stage.name)
+        self._show_ages(lags)
+
+    def _show_ages(self, lags: Mapping[TopicPartition, int]) -> None:
+        """Show how old the oldest unread record is, and the oldest that is not committed."""
+        metrics, stage, now = self._metrics, self.stage.name, self._metrics.clock()
+        read = {**self._committed, **(self._member.positions() if lags else {})}
+        ends = {at: read[at] + lag for at, lag in lags.items() if at in read}
+        done = {at: self._done(at, read[at]) for at in ends}
+        metrics.set(table.CONSUMER_LAG_SECONDS, self._unread.look(read, ends, now), stage)
+        metrics.set(table.WATERMARK_AGE_SECONDS, self._uncommitted.look(done, ends, now), stage)
+
+    def _done(self, at: TopicPartition, position: int) -> int:
+        """Return up to where an input is committed, with markers that follow and never are."""
+        committed = self._committed.get(at, 0)
+        return max(committed, position) if committed >= self._next.get(at, 0) else committed
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records each input is behind, as far as known, and report it.

@@ -12,6 +12,7 @@ from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.loop.ages import Ages
 from worker.metrics import Metrics, table
+from worker.stages import Burst
 
 PLACE = TopicPartition("in", 0)
 
@@ -99,14 +100,18 @@ def test_it_is_as_a_reader_of_the_log_would_say(seed: int) -> None:
     assert worst > 10
 
 
-def test_a_loop_tells_what_is_unread_and_what_is_uncommitted() -> None:
-    now = 1_000.0
-    metrics = Metrics(clock=lambda: now)
+def made(stage: Copier, metrics: Metrics) -> tuple[Loop, MemoryBus]:
     bus = MemoryBus()
     for topic in ("in", "out"):
         bus.create_topic(topic, 1)
     bus.commit_offsets("g", {PLACE: 0})
-    loop = Loop(Copier(), bus.join("g", ["in"], "one"), metrics=metrics)
+    return Loop(stage, bus.join("g", ["in"], "one"), metrics=metrics), bus
+
+
+def test_a_loop_tells_what_is_unread_and_what_is_uncommitted() -> None:
+    now = 1_000.0
+    metrics = Metrics(clock=lambda: now)
+    loop, bus = made(Copier(), metrics)
 
     def told() -> tuple[float | None, float | None]:
         loop.lag()
@@ -121,4 +126,39 @@ def test_a_loop_tells_what_is_unread_and_what_is_uncommitted() -> None:
     assert told() == (5, 5)
     loop.step(0)
     assert told() == (0, 0)
+    loop.close()
+
+
+class Holder(Copier):
+    """A stage that reads, and commits nothing yet."""
+
+    def process(self, *_given: object, **_named: object) -> Burst:
+        return Burst()
+
+
+def test_what_is_read_and_not_committed_has_an_age() -> None:
+    now = 1_000.0
+    metrics = Metrics(clock=lambda: now)
+    loop, bus = made(Holder(), metrics)
+    loop.step(0)
+    loop.lag()
+    bus.append(Outgoing("in", 0, None, b"a", timestamp=1_000_000))
+    loop.step(0)
+    now = 1_007.0
+    loop.lag()
+    assert metrics.value(table.CONSUMER_LAG_SECONDS, loop.stage.name) == 0
+    assert metrics.value(table.WATERMARK_AGE_SECONDS, loop.stage.name) == 7
+    loop.close()
+
+
+def test_an_index_that_takes_over_counts_from_then_on() -> None:
+    """What is built counts apart, without a clock."""
+    loop, bus = made(Copier(), Metrics())
+    loop.step(0)
+    bus.append(Outgoing("in", 0, None, b"a", timestamp=1_000_000))
+    loop.lag()
+    metrics = Metrics(clock=lambda: 1_000.0)
+    loop.count_in(metrics)
+    loop.lag()
+    assert metrics.value(table.CONSUMER_LAG_SECONDS, loop.stage.name) == 0
     loop.close()
