@@ -48,11 +48,9 @@ class _Collected:
             for labels, value in self._metrics.numbers(metric).items():
                 family.add_metric((app, *labels), value)
             yield family
-        for family in _PROCESS.collect():
-            family.samples = [
-                sample._replace(labels={"app": app, **sample.labels}) for sample in family.samples
-            ]
-            yield family
+        for own in _PROCESS.collect():
+            own.samples = [one._replace(labels={"app": app, **one.labels}) for one in own.samples]
+            yield own
 
     def _histogram(self, metric: Histogram, names: tuple[str, ...]) -> Family:
         family = HistogramMetricFamily(metric.name, metric.meaning, labels=names)
