@@ -52,7 +52,7 @@ def _rates(metric: str, by: str) -> dict[str, str]:
 
 def _most(metric: str, by: str = "shard") -> dict[str, str]:
     """Return the query of a gauge's greatest values, by a label."""
-    legend = f"{by} {{{{{by}}}}}" if by == "shard" else f"{{{{{by}}}}}"
+    legend = f"{{{{{by}}}}}" if by == "stage" else f"{by} {{{{{by}}}}}"
     return {legend: f"max by ({by}) ({metric})"}
 
 
@@ -105,7 +105,9 @@ _NOW: Final = Row(
             now=True,
         ),
         Panel("Oldest without a verdict", "s", {"": f"max({_PUBLISHED})"}, now=True),
-        Panel("Rejected in an hour", "short", {"": f"sum(increase({_REJECTED}[1h]))"}, now=True),
+        Panel(
+            "Rejected in an hour", "short", {"": f"round(sum(increase({_REJECTED}[1h])))"}, now=True
+        ),
         Panel("Least free disk", "percentunit", {"": f"min({_FREE_DISK})"}, now=True),
     ),
 )
@@ -114,7 +116,12 @@ _VERDICTS: Final = Row(
     (
         Panel("Documents a second", "short", _rates("neardup_documents_total", "verdict")),
         Panel("From a document to its verdict", "s", _median("neardup_latency_seconds")),
-        Panel("Rejected a second", "short", _rates("neardup_rejected_total", "reason")),
+        # A series begins with the first document of its reason: a rate would miss that one.
+        Panel(
+            "Rejected since the workers' start",
+            "short",
+            {"{{reason}}": "sum by (reason) (neardup_rejected_total)"},
+        ),
     ),
 )
 _STAGES: Final = Row(
@@ -179,7 +186,7 @@ _SHARDS: Final = Row(
             "Documents judged a second", "short", _rates("neardup_index_documents_total", "kind")
         ),
         Panel(
-            "For each document and shard",
+            "Comparisons for each document and shard",
             "short",
             {
                 "compared": _for_each_document("neardup_index_candidates_total"),
@@ -201,7 +208,7 @@ _SHARDS: Final = Row(
         ),
         Panel("Age of the oldest era", "s", _most("neardup_index_oldest_seconds")),
         Panel(
-            "A second",
+            "Evicted, old, repeated: a second",
             "short",
             {
                 "evicted": _rate("neardup_index_dropped_total"),
