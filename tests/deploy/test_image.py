@@ -112,7 +112,7 @@ def test_no_health_check_has_an_argument_with_a_space() -> None:
     compose = (ROOT / "docker-compose.yml").read_text()
     checks = re.findall(r"^HEALTHCHECK .*CMD (\[.+\])$", text, re.MULTILINE)
     checks += re.findall(r"^ +test: (\[.+\])$", compose, re.MULTILINE)
-    assert len(checks) == 3
+    assert len(checks) == 4
     for check in checks:
         assert not any(" " in argument for argument in json.loads(check)), check
 
