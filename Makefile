@@ -126,7 +126,7 @@ test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 th
 
 clean: ## Remove the environment and everything generated
 	@rm -rf $(VENV) .venv-3.* build dist docs/reference/commands.md docs/reference/lsh.md core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find lsh worker tests chaos bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find lsh neardup worker tests chaos bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "neardup needs Python 3.11 or newer: make PYTHON=python3.12")'

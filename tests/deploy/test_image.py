@@ -68,7 +68,7 @@ def test_the_image_is_built_from_the_whole_source_distribution(tmp_path: Path) -
 
     packed = source_distribution(there, tmp_path / "image")
     assert packed == source_distribution(files, tmp_path / "whole")
-    expected = {str(path) for path in files if path.parts[0] in {"lsh", "worker"}}
+    expected = {str(path) for path in files if path.parts[0] in {"lsh", "neardup", "worker"}}
     expected |= {str(path) for path in files if path.is_relative_to("core/src")}
     expected |= {"core/Cargo.lock", "LICENSE", "LICENSE-UNICODE"}
     of_lsh_alone = {f"lsh/{name}" for name in ("pyproject.toml", "LICENSE", "LICENSE-UNICODE")}
