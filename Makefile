@@ -41,7 +41,7 @@ AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-core test-slow test-faults test-soak test-pythons lint format bench \
-        bench-index wheel docs docs-links lock compose-check pin-images clean
+        bench-index wheel docs docs-links lock helm chart compose-check pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -112,6 +112,12 @@ lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--
 	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --constraint requirements/build.txt \
 	    --extra parquet --extra plots --extra serve --group dev --output-file requirements/dev.txt
 	@$(LOCK) --constraint requirements/dev.txt --group docs --output-file requirements/docs.txt
+
+helm: $(VENV)/.dev ## Find helm, or build it with Go: the tests of the chart want it (two minutes, once)
+	@$(BIN)/python -m tools.helm
+
+chart: $(VENV)/.dev ## Write what follows from the settings, the rights and the chart in deploy/
+	@$(BIN)/python -m tools.chart
 
 compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)
 	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; \

@@ -140,7 +140,7 @@ def test_a_misspelt_field_would_be_found() -> None:
 
 def test_the_schema_of_the_values_is_that_of_the_settings() -> None:
     written = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    assert schema(written) == written, "run: python -m tools.chart"
+    assert schema(written) == written, "run: make chart"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_the_version_is_that_of_the_project() -> None:
 @pytest.mark.parametrize("name", PARTS)
 def test_what_kustomize_gets_is_what_the_chart_renders(name: str) -> None:
     written = (KUSTOMIZE / name).read_text(encoding="utf-8")
-    assert written == rendered(*PARTS[name]), "run: python -m tools.chart"
+    assert written == rendered(*PARTS[name]), "run: make chart"
 
 
 def test_kustomize_generates_the_settings_of_the_chart() -> None:
@@ -306,7 +306,7 @@ def test_the_files_of_kustomize_are_there() -> None:
 
 
 def test_strimzi_gets_the_topics_and_the_rights_of_the_code() -> None:
-    assert STRIMZI.read_text(encoding="utf-8") == strimzi(), "run: python -m tools.chart"
+    assert STRIMZI.read_text(encoding="utf-8") == strimzi(), "run: make chart"
     user, *topics = yaml.safe_load_all(strimzi())
     topology = Settings().topology(12)
     given = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,10 +15,11 @@ from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka.cimpl import NewTopic
 
 from localkafka.broker import Kafka, wait_until
 from localkafka.ports import free_ports
-from tests.support.command_line import ROOT
+from tests.support.command_line import ROOT, on_kafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -94,3 +96,26 @@ def test_from_the_manifests_to_a_ready_worker(kafka: Kafka, app_id: str, tmp_pat
             assert time.monotonic() - began < spec["terminationGracePeriodSeconds"]
         finally:
             worker.kill()
+
+
+def test_topics_as_strimzi_makes_them_are_what_a_worker_wants(kafka: Kafka, app_id: str) -> None:
+    _, *resources = yaml.safe_load_all((ROOT / "deploy" / "strimzi" / "neardup.yaml").read_text())
+    topics = [
+        NewTopic(
+            one["metadata"]["name"].replace("neardup", app_id),
+            one["spec"]["partitions"],
+            1,  # The broker of the tests is alone.
+            config=one["spec"]["config"] | {"min.insync.replicas": "1"},
+        )
+        for one in resources
+    ]
+    admin = kafka.admin()  # What is asked for ends with it.
+    for made in admin.create_topics(topics).values():
+        made.result(60)
+    place = ("--app", app_id, "--bootstrap", kafka.bootstrap)
+    begun = on_kafka("init", *place)
+    assert begun.returncode == 0, begun.stderr
+    verified = on_kafka("topics", "verify", *place, "--json")
+    assert verified.returncode == 0, verified.stderr
+    problems = json.loads(verified.stdout)["problems"]
+    assert all("replica" in json.dumps(problem) for problem in problems), problems

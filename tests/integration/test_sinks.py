@@ -52,7 +52,7 @@ def connect(application: ApplicationUnderTest, directory: Path) -> Iterator[Path
         "bootstrap.servers": application.kafka.bootstrap,
         "listeners": f"http://127.0.0.1:{next(free_ports(1))}",
         "offset.storage.file.filename": str(directory / "connect.offsets"),
-        "plugin.path": str(jars(CONNECT)),
+        "plugin.path": str(next(jars(CONNECT).glob("connect-file-*.jar"))),
     }
     sink = {"topics": application.topology.duplicate, "file": str(output)}
     configuration = [
@@ -89,6 +89,7 @@ def committed(application: ApplicationUnderTest, topic: str) -> dict[str, dict[s
     return {document["id"]: document for document in documents}
 
 
+@pytest.mark.slow
 def test_a_file_of_kafka_connect_has_each_duplicate_with_its_matches(
     launch: Launch, tmp_path: Path
 ) -> None:
