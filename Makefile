@@ -41,7 +41,7 @@ AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-core test-slow test-faults test-soak test-pythons lint format bench \
-        bench-index wheel docs docs-links lock helm chart compose-check pin-images clean
+        bench-index wheel docs docs-links lock notices sbom helm chart compose-check pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -112,6 +112,12 @@ lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--
 	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --constraint requirements/build.txt \
 	    --extra parquet --extra plots --extra serve --group dev --output-file requirements/dev.txt
 	@$(LOCK) --constraint requirements/dev.txt --group docs --output-file requirements/docs.txt
+
+notices: $(VENV)/.dev ## Write LICENSES-CRATES: the licences of what is linked into the core
+	@$(BIN)/python -m tools.crates
+
+sbom: $(VENV)/.dev ## Write dist/neardup.cdx.json: what is in the wheel, and what it needs, as CycloneDX
+	@mkdir -p dist && $(BIN)/python -m tools.sbom > dist/neardup.cdx.json && echo dist/neardup.cdx.json
 
 helm: $(VENV)/.dev ## Find helm, or build it with Go: the tests of the chart want it (two minutes, once)
 	@$(BIN)/python -m tools.helm

@@ -74,8 +74,8 @@ def test_a_user_of_strimzi_has_the_rights_of_all_commands_that_are_named() -> No
     assert given <= needed <= given | implied
     assert {rule["resource"]["type"] for rule in rules} == {"topic", "group", "transactionalId"}
     # What some cases need is there to be uncommented.
-    text = done.stdout.decode()
-    more = yaml.safe_load(re.sub(r"^ {6}# (- \{|   operations)", r"      \1", text, flags=re.MULTILINE))
+    commented = re.compile(r"^ {6}# (- \{|   operations)", re.MULTILINE)
+    more = yaml.safe_load(commented.sub(r"      \1", done.stdout.decode()))
     assert len(more["spec"]["authorization"]["acls"]) > len(rules)
 
 
