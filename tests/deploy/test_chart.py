@@ -153,6 +153,7 @@ def test_the_schema_of_the_values_is_that_of_the_settings() -> None:
         (r"settings.kafka.common.sasl\.password=secret", "invalid propertyName 'sasl.password'"),
         ("settings.kafka.bootstrap=null", "/settings/kafka"),
         ("topics.job=maybe", "/topics/job"),
+        ("files.secrets={a.b}", "/files/secrets/0"),
         ("replica=3", "additional properties 'replica' not allowed"),
     ],
 )
