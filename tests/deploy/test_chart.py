@@ -239,7 +239,7 @@ def test_probes_ask_the_port_on_which_the_worker_listens(everything: list[Manife
 def test_a_worker_has_more_time_to_end_than_it_takes(everything: list[Manifest]) -> None:
     assert of_kind(template(*TWO), "StatefulSet")["spec"]["template"]["spec"][
         "terminationGracePeriodSeconds"
-    ] == 10 + int(Settings().worker.shutdown_seconds)
+    ] == 10 + int(Settings.model_validate({}).worker.shutdown_seconds)
     given = of_kind(everything, "StatefulSet")["spec"]["template"]["spec"]
     assert given["terminationGracePeriodSeconds"] == 56
 
@@ -309,7 +309,7 @@ def test_the_files_of_kustomize_are_there() -> None:
 def test_strimzi_gets_the_topics_and_the_rights_of_the_code() -> None:
     assert STRIMZI.read_text(encoding="utf-8") == strimzi(), "run: make chart"
     user, *topics = yaml.safe_load_all(strimzi())
-    topology = Settings().topology(12)
+    topology = Settings.model_validate({}).topology(12)
     given = {
         (rule["resource"]["name"], operation)
         for rule in user["spec"]["authorization"]["acls"]

@@ -61,7 +61,7 @@ def test_the_command_exists() -> None:
 
 
 def test_it_waits_longer_than_a_worker_takes_to_end() -> None:
-    assert int(value("TimeoutStopSec")) > Settings().worker.shutdown_seconds
+    assert int(value("TimeoutStopSec")) > Settings.model_validate({}).worker.shutdown_seconds
 
 
 def test_wrong_settings_are_not_tried_again() -> None:
