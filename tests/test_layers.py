@@ -11,7 +11,11 @@ import lsh
 import neardup
 import worker
 
-SHIPPED = {one.__name__: Path(one.__file__).parent for one in (lsh, neardup, worker)}
+SHIPPED = {
+    "lsh": Path(lsh.__file__).parent,
+    "neardup": Path(neardup.__file__).parent,
+    "worker": Path(worker.__file__).parent,
+}
 TESTS = Path(__file__).parent
 BESIDE = {name: TESTS.with_name(name) for name in ("bench", "chaos", "localkafka", "tests")}
 ROOTS = {**SHIPPED, **BESIDE}

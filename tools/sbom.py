@@ -34,7 +34,7 @@ def bom() -> str:
     wheel = _component("pypi", "neardup", __version__, project["license"])
     wheel.type = ComponentType.APPLICATION
     made = Bom(serial_number=uuid5(NAMESPACE_URL, str(wheel.purl)))
-    made.metadata.timestamp = None
+    made.metadata.timestamp = None  # type: ignore[assignment]  # It is optional in the format.
     made.metadata.component = wheel
     parts = [
         *(_component("cargo", one.name, one.version, one.licence) for one in linked()),
