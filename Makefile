@@ -41,7 +41,7 @@ AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-core test-slow test-faults test-soak test-pythons lint format bench \
-        bench-index wheel docs docs-links pictures lock compose-check pin-images clean
+        bench-index wheel docs docs-links pictures lock notices sbom helm chart compose-check pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -116,6 +116,18 @@ lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--
 	    --extra parquet --extra plots --extra serve --group dev --output-file requirements/dev.txt
 	@$(LOCK) --constraint requirements/dev.txt --group docs --output-file requirements/docs.txt
 
+notices: $(VENV)/.dev ## Write LICENSES-CRATES: the licences of what is linked into the core
+	@$(BIN)/python -m tools.crates
+
+sbom: $(VENV)/.dev ## Write dist/neardup.cdx.json: what is in the wheel, and what it needs, as CycloneDX
+	@mkdir -p dist && $(BIN)/python -m tools.sbom > dist/neardup.cdx.json && echo dist/neardup.cdx.json
+
+helm: $(VENV)/.dev ## Find helm, or build it with Go: the tests of the chart want it (two minutes, once)
+	@$(BIN)/python -m tools.helm
+
+chart: $(VENV)/.dev ## Write what follows from the settings, the rights and the chart in deploy/
+	@$(BIN)/python -m tools.chart
+
 compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)
 	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; \
 	else echo "no docker compose here: checking the file alone"; fi
@@ -129,7 +141,7 @@ test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 th
 
 clean: ## Remove the environment and everything generated
 	@rm -rf $(VENV) .venv-3.* build dist docs/reference/commands.md docs/reference/lsh.md core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find lsh worker tests chaos bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find lsh neardup worker tests chaos bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "neardup needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 POM: Final = Path(__file__).with_name("pom.xml")
+CONNECT: Final = Path(__file__).with_name("connect.xml")
 JAVA_AT_LEAST: Final = 17
 DOWNLOAD_TIMEOUT_SECONDS: Final = 600
 
@@ -52,8 +53,10 @@ def java() -> str:
     return path
 
 
-def jars() -> Path:
-    """Return the directory of the broker's jars; fetch them with Maven the first time.
+def jars(pom: Path = POM) -> Path:
+    """Return the directory of the jars that a POM names, by default the broker's.
+
+    Maven fetches them the first time.
 
     Safe to call from several processes at once: one downloads, the others wait. The
     directory appears by a rename, so it is complete or absent.
@@ -62,7 +65,8 @@ def jars() -> Path:
         KafkaUnavailable: the jars aren't cached and Maven is absent or failed.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup"
-    directory = cache / f"kafka-{kafka_version()}"
+    name = "kafka" if pom == POM else f"kafka-{pom.stem}"
+    directory = cache / f"{name}-{kafka_version()}"
     if directory.is_dir():
         return directory
     maven = shutil.which("mvn")
@@ -72,14 +76,14 @@ def jars() -> Path:
     with directory.with_name(f"{directory.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not directory.is_dir():
-            _download(maven, directory)
+            _download(maven, directory, pom)
     return directory
 
 
-def _download(maven: str, directory: Path) -> None:
+def _download(maven: str, directory: Path, pom: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.") as scratch:
         fetched = Path(scratch) / "jars"
-        command = [maven, "-B", "-q", "-C", "-f", str(POM), "dependency:copy-dependencies"]
+        command = [maven, "-B", "-q", "-C", "-f", str(pom), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
         try:
             done = subprocess.run(
@@ -93,7 +97,7 @@ def _download(maven: str, directory: Path) -> None:
             raise KafkaUnavailable(
                 f"Maven did not fetch Kafka's jars in {DOWNLOAD_TIMEOUT_SECONDS} s"
             ) from None
-        if done.returncode or not any(fetched.glob("kafka_2.13-*.jar")):
+        if done.returncode or not any(fetched.glob("*.jar")):
             why = next(filter(None, done.stdout.splitlines()), f"exit status {done.returncode}")
             raise KafkaUnavailable(f"Maven could not fetch Kafka's jars: {why}")
         fetched.rename(directory)

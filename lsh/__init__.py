@@ -11,6 +11,7 @@ Pure: numpy, the compiled core and the standard library; no clock, no logging, a
 
 from __future__ import annotations
 
+from lsh._core import __version__ as __version__
 from lsh.bands import band_keys, text_keys
 from lsh.containment import containment, containment_error
 from lsh.containment_index import Contained, ContainmentIndex

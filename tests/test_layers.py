@@ -8,9 +8,14 @@ from functools import cache
 from pathlib import Path
 
 import lsh
+import neardup
 import worker
 
-SHIPPED = {"lsh": Path(lsh.__file__).parent, "worker": Path(worker.__file__).parent}
+SHIPPED = {
+    "lsh": Path(lsh.__file__).parent,
+    "neardup": Path(neardup.__file__).parent,
+    "worker": Path(worker.__file__).parent,
+}
 TESTS = Path(__file__).parent
 BESIDE = {name: TESTS.with_name(name) for name in ("bench", "chaos", "localkafka", "tests")}
 ROOTS = {**SHIPPED, **BESIDE}
@@ -139,6 +144,12 @@ def test_modules_do_not_depend_on_one_another_in_circles() -> None:
 
 def top(module: str) -> str:
     return module.partition(".")[0]
+
+
+def test_nothing_imports_the_package_that_shows_both() -> None:
+    for module in modules():
+        if top(module) in {"lsh", "worker"}:
+            assert "neardup" not in {top(name) for name in imported(module)}, module
 
 
 def test_what_is_shipped_imports_nothing_beside_it() -> None:

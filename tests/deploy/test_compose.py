@@ -11,15 +11,20 @@ from typing import Any
 
 import pytest
 import yaml
+from starlette.datastructures import Headers
 
 from localkafka.jars import jars, java, kafka_version
 from tests.support.command_line import neardup
+from tests.support.prometheus import program
 from worker import __version__
+from worker.queries.rights import Rights
 from worker.settings import load
+from worker.settings.sections import ServeSection
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 STATE_DIRECTORY = "/var/lib/neardup"
+SERVICES = ["kafka", "topics", "worker", "serve", "prometheus", "grafana"]
 
 LOGGING = """
 Configuration:
@@ -30,8 +35,13 @@ Configuration:
 
 
 @pytest.fixture(scope="module")
-def services() -> dict[str, Any]:
-    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def services(compose: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = compose["services"]
     return found
 
@@ -48,6 +58,10 @@ def image() -> dict[str, list[str]]:
     return instructions
 
 
+def read(path: str) -> Any:  # noqa: ANN401 -- YAML
+    return yaml.safe_load((ROOT / path).read_text())
+
+
 def assert_accepted_by_the_command_line(arguments: list[str]) -> None:
     """Check that the subcommand and every option exist: ``--help`` runs nothing."""
     done = neardup(*arguments, "--help")
@@ -59,7 +73,7 @@ def test_kafka_is_the_version_that_the_tests_run_on(services: dict[str, Any]) ->
     assert name == f"apache/kafka:{kafka_version()}"
 
 
-@pytest.mark.parametrize("service", ["topics", "worker"])
+@pytest.mark.parametrize("service", ["topics", "worker", "serve"])
 def test_the_image_carries_the_version_of_the_project(
     services: dict[str, Any], service: str
 ) -> None:
@@ -78,7 +92,7 @@ def test_no_two_services_build_one_image(services: dict[str, Any]) -> None:
             assert service["pull_policy"] == "never"  # Nobody else may have an image of that name.
 
 
-@pytest.mark.parametrize("service", ["topics", "worker"])
+@pytest.mark.parametrize("service", ["topics", "worker", "serve"])
 def test_commands_exist(services: dict[str, Any], service: str) -> None:
     assert_accepted_by_the_command_line(services[service]["command"])
 
@@ -90,7 +104,7 @@ def test_the_image_runs_a_command_that_exists(image: dict[str, list[str]]) -> No
     assert_accepted_by_the_command_line(json.loads(image["CMD"][-1]))
 
 
-@pytest.mark.parametrize("service", ["topics", "worker"])
+@pytest.mark.parametrize("service", ["topics", "worker", "serve"])
 def test_settings_in_the_environment_are_accepted(
     services: dict[str, Any],
     image: dict[str, list[str]],
@@ -110,6 +124,26 @@ def test_settings_in_the_environment_are_accepted(
     assert settings.worker.http_host == "0.0.0.0"  # noqa: S104  or nobody outside gets metrics
     assert settings.serve.host == "0.0.0.0"  # noqa: S104  the same for queries
     assert image["EXPOSE"] == [f"{settings.worker.http_port} {settings.serve.port}"]
+
+
+def test_the_page_takes_a_token_and_is_open_on_this_machine_alone(
+    compose: dict[str, Any], tmp_path: Path
+) -> None:
+    serve = compose["services"]["serve"]
+    (secret,) = serve["secrets"]
+    assert serve["environment"]["NEARDUP_SERVE__TOKEN_FILE"] == f"/run/secrets/{secret}"
+    assert all(port.startswith("127.0.0.1:") for port in serve["ports"])
+    kept = compose["secrets"][secret]["file"]
+    assert subprocess.run(["git", "check-ignore", kept], cwd=ROOT, check=False).returncode == 0
+
+    token = tmp_path / "token"
+    token.write_text("t" * 64)
+    at = ServeSection(
+        host="0.0.0.0",  # noqa: S104  as the image sets it
+        token_file=token,
+        tls_in_front=serve["environment"]["NEARDUP_SERVE__TLS_IN_FRONT"] == "true",
+    )
+    assert Rights.of(at).given(Headers()) == frozenset()
 
 
 def test_each_worker_has_a_volume_of_its_own(
@@ -151,8 +185,53 @@ def test_clients_find_kafka_where_it_listens(services: dict[str, Any]) -> None:
     kafka = services["kafka"]["environment"]
     listeners = dict(entry.split("://") for entry in kafka["KAFKA_ADVERTISED_LISTENERS"].split(","))
     assert listeners == {"PLAINTEXT_HOST": "localhost:9092", "PLAINTEXT": "kafka:19092"}
-    for service in ("topics", "worker"):
+    for service in ("topics", "worker", "serve"):
         assert listeners["PLAINTEXT"] in services[service]["environment"].values()
+
+
+def test_what_is_not_asked_for_does_not_start(services: dict[str, Any]) -> None:
+    profiles = {name: service.get("profiles") for name, service in services.items()}
+    assert profiles == {
+        "kafka": None,
+        "topics": None,
+        "worker": None,
+        "serve": ["page"],
+        "prometheus": ["monitoring"],
+        "grafana": ["monitoring"],
+    }
+
+
+def test_prometheus_scrapes_all_that_serve_metrics(
+    services: dict[str, Any], image: dict[str, list[str]]
+) -> None:
+    path = ROOT / "deploy" / "prometheus" / "prometheus.yml"
+    (job,) = read("deploy/prometheus/prometheus.yml")["scrape_configs"]
+    (found,) = job["dns_sd_configs"]
+    ours = services["worker"]["image"]
+    serving = {name for name, one in services.items() if one["image"] == ours} - {"topics"}
+    assert set(found["names"]) == serving
+    assert str(found["port"]) == image["EXPOSE"][0].split()[0]
+    assert "./deploy/prometheus:/etc/prometheus:ro" in services["prometheus"]["volumes"]
+    done = subprocess.run(
+        [program("promtool"), "check", "config", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_grafana_is_given_prometheus_and_all_dashboards(services: dict[str, Any]) -> None:
+    (source,) = read("deploy/grafana/provisioning/datasources/prometheus.yml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    assert services["prometheus"]["ports"] == ["127.0.0.1:9090:9090"]
+    (provider,) = read("deploy/grafana/provisioning/dashboards/neardup.yml")["providers"]
+    mounts = dict(volume.split(":")[:2] for volume in services["grafana"]["volumes"])
+    assert {path: folder for folder, path in mounts.items()} == {
+        "/etc/grafana/provisioning": "./deploy/grafana/provisioning",
+        provider["options"]["path"]: "./deploy/grafana",
+        "/var/lib/grafana": "grafana",
+    }
 
 
 @pytest.mark.kafka
@@ -204,7 +283,7 @@ def test_base_images_have_exact_versions_of_one_debian(image: dict[str, list[str
     assert compiled_for[1] == run_on[1]
 
 
-@pytest.mark.parametrize("service", ["kafka", "topics", "worker"])
+@pytest.mark.parametrize("service", SERVICES)
 def test_every_container_is_confined(services: dict[str, Any], service: str) -> None:
     made = services[service]
     assert made["cap_drop"] == ["ALL"]
@@ -215,7 +294,7 @@ def test_every_container_is_confined(services: dict[str, Any], service: str) -> 
     assert "cap_add" not in made
 
 
-@pytest.mark.parametrize("service", ["topics", "worker"])
+@pytest.mark.parametrize("service", ["topics", "worker", "serve"])
 def test_our_containers_write_to_their_volume_and_tmp_only(
     services: dict[str, Any], service: str
 ) -> None:

@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import ROOT
+from tools.crates import NOTICES, linked, notices
 from worker.http.probes import answer
 from worker.http.server import serving
 
 HEALTH = ROOT / "deploy" / "health"
+LICENCES = ("LICENSE", "LICENSE-UNICODE", "LICENSES-CRATES")
 
 
 def tracked() -> list[Path]:
@@ -68,10 +70,10 @@ def test_the_image_is_built_from_the_whole_source_distribution(tmp_path: Path) -
 
     packed = source_distribution(there, tmp_path / "image")
     assert packed == source_distribution(files, tmp_path / "whole")
-    expected = {str(path) for path in files if path.parts[0] in {"lsh", "worker"}}
+    expected = {str(path) for path in files if path.parts[0] in {"lsh", "neardup", "worker"}}
     expected |= {str(path) for path in files if path.is_relative_to("core/src")}
-    expected |= {"core/Cargo.lock", "LICENSE", "LICENSE-UNICODE"}
-    of_lsh_alone = {f"lsh/{name}" for name in ("pyproject.toml", "LICENSE", "LICENSE-UNICODE")}
+    expected |= {"core/Cargo.lock", *LICENCES}
+    of_lsh_alone = {f"lsh/{name}" for name in ("pyproject.toml", *LICENCES)}
     assert expected - {*packed} == of_lsh_alone
 
 
@@ -101,9 +103,22 @@ def test_all_name_the_same_licence() -> None:
     (label,) = re.findall(
         r'image\.licenses="([^"]+)"', (ROOT / "deploy" / "Dockerfile").read_text()
     )
-    assert here == alone == core == label
     (unicode_data,) = re.findall(r"SPDX: ([\w.-]+)", (ROOT / "LICENSE-UNICODE").read_text())
-    assert here == f"Apache-2.0 AND {unicode_data}"
+    assert core == f"Apache-2.0 AND {unicode_data}"
+    # What is compiled has the crates in it. Of their choices, Apache-2.0 is taken, or else MIT.
+    choices = [set(crate.licence.split(" OR ")) for crate in linked()]
+    taken = {next(iter(one & {"Apache-2.0"} or one & {"MIT"} or one)) for one in choices}
+    assert here == alone == label
+    assert here.startswith(f"{core} AND ")
+    assert set(here.split(" AND ")) == {*core.split(" AND "), *taken}
+
+
+def test_the_texts_of_all_licences_are_those_of_the_crates() -> None:
+    assert NOTICES.read_text(encoding="utf-8") == notices(), "run: make notices"
+    for project in ("pyproject.toml", "lsh/pyproject.toml"):
+        named = tomllib.loads((ROOT / project).read_text())["project"]["license-files"]
+        assert named == list(LICENCES)
+        assert all((ROOT / project).with_name(name).is_file() for name in named)
 
 
 def test_no_health_check_has_an_argument_with_a_space() -> None:
@@ -112,7 +127,7 @@ def test_no_health_check_has_an_argument_with_a_space() -> None:
     compose = (ROOT / "docker-compose.yml").read_text()
     checks = re.findall(r"^HEALTHCHECK .*CMD (\[.+\])$", text, re.MULTILINE)
     checks += re.findall(r"^ +test: (\[.+\])$", compose, re.MULTILINE)
-    assert len(checks) == 3
+    assert len(checks) == 4
     for check in checks:
         assert not any(" " in argument for argument in json.loads(check)), check
 

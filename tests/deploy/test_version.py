@@ -5,7 +5,9 @@ import re
 import tomllib
 from typing import Any
 
+import lsh
 import lsh._core
+import neardup
 import worker
 from tests.support.command_line import ROOT
 
@@ -19,7 +21,9 @@ def crate() -> dict[str, Any]:
 def test_all_have_the_version_of_the_crate() -> None:
     version = crate()["version"]
     assert lsh._core.__version__ == version
+    assert lsh.__version__ == version
     assert worker.__version__ == version
+    assert neardup.__version__ == version
     assert importlib.metadata.version("neardup") == version
 
 

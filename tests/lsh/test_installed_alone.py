@@ -17,7 +17,7 @@ from tests.support.command_line import ROOT
 
 SOURCES = Path(lsh.__file__).parent
 
-LICENCES = ["LICENSE", "LICENSE-UNICODE"]
+LICENCES = ["LICENSE", "LICENSE-UNICODE", "LICENSES-CRATES"]
 
 USE = """
 import sys
@@ -66,6 +66,7 @@ def test_the_wheel_has_all_of_the_library_and_nothing_else(wheel: ZipFile) -> No
     assert fields.get_all("License-File") == LICENCES
     assert {f"{metadata.rpartition('/')[0]}/licenses/{name}" for name in LICENCES} <= names
     assert fields.get_all("Requires-Dist") == ["numpy>=2.0"]
+    assert "from lsh import Index" in str(fields.get_payload())
 
 
 def test_what_is_installed_works_with_numpy_alone(wheel: ZipFile, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ _INTRODUCTION = """\
 
     neardup topics acls                                            # what each command needs
     neardup topics acls --command run --principal User:worker      # as kafka-acls.sh commands
+    neardup topics acls --command init,run --strimzi main/worker   # as a KafkaUser of Strimzi
 
 On a cluster with an authorizer, these rights are enough for each principal: every command was run
 with them. `topics acls` prints them with the names of your application, topics and stages; it

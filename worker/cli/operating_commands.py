@@ -105,7 +105,9 @@ def topics_acls(
     *,
     command: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only this command, such as 'run' or 'topics create'."),
+        typer.Option(
+            metavar="NAMES", help="Only these commands, such as 'run' or 'topics create,run'."
+        ),
     ] = None,
     stages: Annotated[
         str | None,
@@ -120,13 +122,17 @@ def topics_acls(
             metavar="User:NAME", help="Print the kafka-acls.sh commands for this principal."
         ),
     ] = None,
+    strimzi: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER/USER", help="Print a KafkaUser for Strimzi's operator."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print what each command needs on a cluster with ACLs; doesn't connect."""
     from worker.cli.acls import show
 
     settings = settings_of(config, None, app, worker__stages=stages)
-    show(settings, command=command, principal=principal, as_json=as_json)
+    show(settings, command=command, principal=principal, strimzi=strimzi, as_json=as_json)
 
 
 def init(

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
 
-from worker.metrics import Metrics
+from worker.metrics import Metrics, table
 from worker.metrics.exposition import CONTENT_TYPE, exposition
 
 __all__ = ["Health", "Pages", "answer"]
@@ -99,6 +99,7 @@ class Pages:
     def _page(self, path: bytes) -> tuple[HTTPStatus, str, bytes]:
         match path:
             case b"/metrics":
+                self._metrics.set(table.READY, self._health().ready)
                 return HTTPStatus.OK, CONTENT_TYPE, exposition(self._metrics)
             case b"/healthz":
                 return self._state(lambda health: health.alive)

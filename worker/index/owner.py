@@ -184,6 +184,7 @@ class OwnedShards:
                 if self._shipper is not None:
                     self._shipper.ship_if_due(shard.store, partition.partition)
                     self._shipper.sweep_if_due(partition.partition)
+                    self._shipper.look_if_due(partition.partition)
         if self._standby is not None and not self._background:
             self._standby.step(0.0)
         self._report()

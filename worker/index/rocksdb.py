@@ -155,22 +155,27 @@ def check_mode(path: Path) -> None:
 
 def wait_for_room(
     db: Rdict, path: Path, clock: Callable[[], float], sleep: Callable[[float], None]
-) -> None:
+) -> float:
     """Wait while RocksDB falls behind, so that RocksDB itself never stalls a write.
+
+    Returns for how many seconds it waited.
 
     A stalled write waits inside rocksdict with the GIL held, which would block every thread of
     the process.
     """
     number = db.property_int_value
-    logged = clock()
+    began = logged = clock()
+    waited = 0.0
     while not number("rocksdb.background-errors"):  # The write will raise such an error.
         files = int(db.property_value("rocksdb.num-files-at-level0") or 0)
         tables = int(number("rocksdb.num-immutable-mem-table") or 0)
         if files < HELD_FROM and tables < UNFLUSHED_TABLES:
             if files >= SLOWED_FROM:
                 sleep(_SLOWED_SECONDS)
-            return
+                waited = clock() - began
+            break
         sleep(_WAIT_SECONDS)
+        waited = clock() - began
         if clock() - logged >= _LOG_SECONDS:
             logged = clock()
             _log.warning(
@@ -179,3 +184,4 @@ def wait_for_room(
                 tables,
                 files,
             )
+    return waited

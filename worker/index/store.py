@@ -121,6 +121,7 @@ class BandStore:
         setattr(self._write_options, "disable_wal", True)  # noqa: B010 -- for the type checker
         self._db.set_write_options(self._write_options)
         self.unflushed = 0
+        self.stalled_seconds = 0.0
         self._flushed_at = clock()
         self._table_bytes = self._property(_TABLES)
         try:
@@ -246,7 +247,7 @@ class BandStore:
             if corrections is not None:
                 batch.put(CORRECTIONS, corrections.packed())
             batch.put(PROGRESS, Progress(offset, total, inserted, clock).pack())
-            wait_for_room(self._db, self.path, self._clock, self._sleep)
+            self.stalled_seconds += wait_for_room(self._db, self.path, self._clock, self._sleep)
             with nullcontext() if readers is None else readers:
                 try:
                     self._db.write(batch, write_opt=self._write_options)
@@ -356,6 +357,10 @@ class BandStore:
     def size_bytes(self) -> int:
         """Return the estimated size on disk."""
         return self._property("rocksdb.total-sst-files-size")
+
+    def pending_compaction_bytes(self) -> int:
+        """Return how much RocksDB still has to rewrite, in bytes, as it estimates."""
+        return self._property("rocksdb.estimate-pending-compaction-bytes")
 
     def memory_bytes(self) -> int:
         """Return the memory of write buffers, tables and runs, without the shared block cache."""

@@ -24,6 +24,7 @@ from worker.bus import (
     RecordBatch,
     TopicPartition,
 )
+from worker.loop.ages import Ages
 from worker.loop.inputs import Backlog, QuietInputs
 from worker.loop.options import LoopOptions
 from worker.loop.pace import Pace
@@ -92,6 +93,7 @@ class Loop:
             clock=clock,
         )
         self._backlog = Backlog({})
+        self._unread, self._uncommitted = Ages(), Ages()
         self.seated = False
         self.busy = False
         self.beat = clock()
@@ -141,6 +143,7 @@ class Loop:
     def count_in(self, metrics: Metrics) -> None:
         """Count in these metrics from now on, and show there what is assigned now."""
         self._metrics = metrics
+        self._unread, self._uncommitted = Ages(), Ages()  # By the clock of these.
         self._count_assigned()
 
     def _count_assigned(self) -> None:
@@ -156,6 +159,24 @@ class Loop:
         self.lags = lags
         shown = {(topic, str(number)): lag for (topic, number), lag in lags.items()}
         self._metrics.show(table.CONSUMER_LAG_RECORDS, shown, self.stage.name)
+        self._show_ages(lags)
+
+    def _show_ages(self, lags: Mapping[TopicPartition, int]) -> None:
+        """Show how old the oldest unread record is, and the oldest that is not committed."""
+        metrics, stage, now = self._metrics, self.stage.name, self._metrics.clock()
+        read = dict(self._committed)
+        for at, position in (self._member.positions() if lags else {}).items():
+            # What was processed without being read here isn't unread.
+            read[at] = max(position, self._committed.get(at, position))
+        ends = {at: read[at] + lag for at, lag in lags.items() if at in read}
+        done = {at: self._done(at, read[at]) for at in ends}
+        metrics.set(table.CONSUMER_LAG_SECONDS, self._unread.look(read, ends, now), stage)
+        metrics.set(table.WATERMARK_AGE_SECONDS, self._uncommitted.look(done, ends, now), stage)
+
+    def _done(self, at: TopicPartition, position: int) -> int:
+        """Return up to where an input is committed, with markers that follow and never are."""
+        committed = self._committed.get(at, 0)
+        return max(committed, position) if committed >= self._next.get(at, 0) else committed
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records each input is behind, as far as known, and report it.
@@ -224,6 +245,7 @@ class Loop:
         metrics.set(table.LAST_POLL_TIMESTAMP_SECONDS, metrics.clock(), self.stage.name)
         batches = polled.batches
         metrics.add(table.RECORDS, sum(map(len, batches)), self.stage.name)
+        self._note_times(batches)
         quiet = self._ahead(self._idle())
         burst = self.stage.process(self._accept(batches), self._pace.size, quiet)
         written += burst.records
@@ -270,6 +292,14 @@ class Loop:
             )
             raise StageError(msg)
         _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
+
+    def _note_times(self, batches: Sequence[RecordBatch]) -> None:
+        """Note how old the last record of each batch is."""
+        for batch in batches:
+            at = int(batch.timestamps[-1])
+            if at >= 0:
+                for ages in (self._unread, self._uncommitted):
+                    ages.read(batch.place, batch.end, at / 1_000)
 
     def _timeout(self, wait: float | None) -> float:
         """Return how long to wait for records, in seconds."""

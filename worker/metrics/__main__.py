@@ -1,15 +1,24 @@
-"""``python -m worker.metrics > docs/reference/metrics.md`` writes the page of all metrics."""
+"""Writes what follows from the table of metrics.
+
+``python -m worker.metrics > docs/reference/metrics.md`` writes the page of all metrics, and
+``python -m worker.metrics deploy`` the rules and dashboards into that folder.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
+from worker.metrics.alerts import ALERTS
+from worker.metrics.grafana import dashboard
 from worker.metrics.metric import Area, Histogram, Metric
+from worker.metrics.panels import DASHBOARDS
+from worker.metrics.rules import anchor, rules
 from worker.metrics.table import TABLE
 
-__all__ = ["reference"]
+__all__ = ["files", "reference"]
 
 _TITLES: Final[Mapping[Area, tuple[str, str]]] = {
     "verdicts": ("Verdicts", "The verdicts on documents, and how long they take."),
@@ -44,14 +53,16 @@ A worker serves its metrics for Prometheus at `/metrics`, on `worker.http_host:w
     neardup_rejected_total{app="neardup",reason="not-json"} 2.0
 
 Every series has the label `app`, the application's name (the setting `app`); the tables below
-leave it out.
+leave it out. On Linux there are also `process_cpu_seconds_total`, `process_resident_memory_bytes`,
+`process_open_fds` and the other `process_*` that all of Prometheus's clients have.
 
-## Alert on these
+## Alerts
 
-Start with these thresholds, and adjust them to your load.
+`deploy/prometheus/neardup.rules.yml` has these ([how to use it](../how-to/monitor.md)). Start with
+these thresholds, and adjust them to your load.
 
-| metric | when |
-|---|---|
+| alert | severity | when | minutes |
+|---|---|---|--:|
 """
 
 _FOOT = """
@@ -63,9 +74,9 @@ def reference() -> str:
     """Return the page of all metrics, as Markdown."""
     parts = [_INTRODUCTION]
     parts += [
-        f"| [`{metric.name}`](#{_anchor(metric)}) | `{metric.alert}` |\n"
-        for metric in TABLE
-        if metric.alert is not None
+        f"| [{alert.name}](../how-to/runbook.md#{anchor(alert)}) | {alert.severity}"
+        f" | `{alert.expression}` | {alert.minutes} |\n"
+        for alert in ALERTS
     ]
     for area, (title, about) in _TITLES.items():
         parts.append(f"\n## {title}\n\n{about}\n\n")
@@ -74,8 +85,10 @@ def reference() -> str:
     return "".join([*parts, _FOOT])
 
 
-def _anchor(metric: Metric) -> str:
-    return _TITLES[metric.area][0].lower()
+def files() -> dict[str, str]:
+    """Return the texts of all rules and dashboards, by their paths in ``deploy/``."""
+    dashboards = {f"grafana/{page.name}.json": dashboard(page) for page in DASHBOARDS}
+    return {"prometheus/neardup.rules.yml": rules(), **dashboards}
 
 
 def _row(metric: Metric) -> str:
@@ -91,4 +104,10 @@ def _bounds(metric: Metric) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    for directory in sys.argv[1:]:
+        for path, text in files().items():
+            target = Path(directory, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+    if not sys.argv[1:]:
+        sys.stdout.write(reference())

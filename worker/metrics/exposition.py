@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, ProcessCollector, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -21,10 +21,12 @@ from worker.metrics.table import TABLE
 __all__ = ["CONTENT_TYPE", "exposition"]
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+_PROCESS: Final = ProcessCollector(registry=None)
+"""What /proc says of this process, under the names that all of Prometheus's clients use."""
 
 
 def exposition(metrics: Metrics) -> bytes:
-    """Return all metrics. Each series has the application's name as the label ``app``."""
+    """Return all metrics, and ``process_*``. Each series has the application as label ``app``."""
     return generate_latest(_Collected(metrics))
 
 
@@ -46,6 +48,9 @@ class _Collected:
             for labels, value in self._metrics.numbers(metric).items():
                 family.add_metric((app, *labels), value)
             yield family
+        for own in _PROCESS.collect():
+            own.samples = [one._replace(labels={"app": app, **one.labels}) for one in own.samples]
+            yield own
 
     def _histogram(self, metric: Histogram, names: tuple[str, ...]) -> Family:
         family = HistogramMetricFamily(metric.name, metric.meaning, labels=names)

@@ -21,7 +21,6 @@ class Metric:
         meaning: the help text: the quantity, its unit, and the values of its labels.
         remedy: what to look at or do, in Markdown; links are relative to ``docs/``.
         labels: the labels, each with the values that are exported from the start, as 0.
-        alert: a PromQL expression to page on.
     """
 
     area: Area
@@ -29,7 +28,6 @@ class Metric:
     meaning: str
     remedy: str
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
-    alert: str | None = field(default=None, kw_only=True)
 
 
 class Counter(Metric):

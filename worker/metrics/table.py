@@ -19,7 +19,6 @@ DOCUMENTS = Counter(
     " `neardup_consumer_lag_records`; if documents are rejected, at"
     " `neardup_rejected_total`.",
     labels={"verdict": ("unique", "duplicate", "rejected")},
-    alert='sum by (app) (increase(neardup_documents_total{verdict="rejected"}[15m])) > 0',
 )
 REJECTED = Counter(
     "verdicts",
@@ -59,8 +58,6 @@ LATENCY_SECONDS = Histogram(
     "If `neardup_consumer_lag_records` also grows, start there. If not, check the producers'"
     " clocks: they set the timestamp. The age of old documents that are sent today counts.",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 15, 60, 300, 3_600),
-    alert="histogram_quantile(0.99, sum by (app, le) (rate(neardup_latency_seconds_bucket[5m])))"
-    " > 60",
 )
 CONSUMER_LAG_RECORDS = Gauge(
     "stages",
@@ -71,7 +68,25 @@ CONSUMER_LAG_RECORDS = Gauge(
     " ([how many help](../how-to/operate.md#start-scale-stop)). All shards of *index* read the same"
     " log: take the maximum, never the sum.",
     labels={"stage": (), "topic": (), "partition": ()},
-    alert="max by (app, stage) (min_over_time(neardup_consumer_lag_records[15m])) > 10000",
+)
+CONSUMER_LAG_SECONDS = Gauge(
+    "stages",
+    "neardup_consumer_lag_seconds",
+    "Age in seconds of the oldest unread record of the partitions that a stage owns; 0 if all are"
+    " read, or if it owns none. After a start, and until a record was read, the time since then.",
+    "As for `neardup_consumer_lag_records`. Records that are fed today with timestamps of long ago"
+    " count as old while a worker that has just started reads them.",
+    labels={"stage": _STAGES},
+)
+WATERMARK_AGE_SECONDS = Gauge(
+    "stages",
+    "neardup_watermark_age_seconds",
+    "Age in seconds of the oldest record that a stage has not committed; 0 if there is none. For"
+    " *route* this is the watermark of the outputs: everything older is published.",
+    "If it grows for *route* and the other stages are not behind, a document waits for an answer:"
+    " see whether every shard has an owner (`neardup_assigned_partitions`) and whether one restores"
+    " (`neardup_restore_remaining_records`).",
+    labels={"stage": _STAGES},
 )
 TRANSACTIONS = Counter(
     "stages",
@@ -82,8 +97,6 @@ TRANSACTIONS = Counter(
     " is lost or duplicated. If they continue, the log says why: most often a broker is down,"
     " or the [link is slow](../how-to/runbook.md#a-slow-link-a-quota).",
     labels={"stage": _STAGES, "outcome": ("committed", "aborted", "unknown", "completed")},
-    alert="sum by (app, stage, outcome)"
-    ' (increase(neardup_transactions_total{outcome!="committed"}[15m])) > 5',
 )
 TRANSACTION_SECONDS = Histogram(
     "stages",
@@ -119,7 +132,6 @@ UNREAD_PARTITIONS = Gauge(
     "What is in them waits. One command has the workers read them ([Partitions were"
     " added](../how-to/runbook.md#partitions-were-added)).",
     labels={"stage": _STAGES},
-    alert="min_over_time(neardup_unread_partitions[5m]) > 0",
 )
 REBALANCES = Counter(
     "stages",
@@ -231,8 +243,7 @@ INDEX_BYTES = Gauge(
     "index",
     "neardup_index_bytes",
     "Size of a shard on disk, in bytes.",
-    "Size the disk by it, and alert on the free space of `worker.state_dir`: a worker with a"
-    " full disk exits.",
+    "Size the disk by it. `neardup_state_disk_bytes` says what is left.",
     labels={"shard": ()},
 )
 INDEX_KEYS = Gauge(
@@ -273,6 +284,22 @@ INDEX_CELLS = Gauge(
     "Nothing to do: those of the tier `open` are in memory, and of all others the filters are.",
     labels={"shard": (), "tier": ()},
 )
+INDEX_PENDING_COMPACTION_BYTES = Gauge(
+    "index",
+    "neardup_index_pending_compaction_bytes",
+    "Bytes that RocksDB still has to rewrite for a shard, as it estimates; 0 if it is up to date.",
+    "Nothing to do if it rises and falls. If it only grows, the disk is too slow: use a faster"
+    " one, or share the index among more workers.",
+    labels={"shard": ()},
+)
+INDEX_STALLED_SECONDS = Counter(
+    "index",
+    "neardup_index_stalled_seconds_total",
+    "Seconds for which writes of shards have waited because RocksDB was behind with flushes and"
+    " compactions. The worker waits before RocksDB itself would stall.",
+    "A rate of 0.1 means that *index* waits for the disk a tenth of the time: use a faster one, or"
+    " more memory, so that less is written ([memory](../how-to/operate.md#memory)).",
+)
 INDEX_MEMORY_BYTES = Gauge(
     "index",
     "neardup_index_memory_bytes",
@@ -293,7 +320,7 @@ RESTORE_REMAINING_RECORDS = Gauge(
     "index",
     "neardup_restore_remaining_records",
     "Frames that a shard must read before it answers; while its store is being opened, the"
-    " whole log.",
+    " whole log; 0 once it answers.",
     "All verdicts wait for this shard. If it doesn't fall, check the brokers and the disk."
     " If it starts high each time, ship [snapshots](../how-to/snapshots.md) more often.",
     labels={"shard": ()},
@@ -378,11 +405,11 @@ SNAPSHOTS = Counter(
 SNAPSHOT_TIMESTAMP_SECONDS = Gauge(
     "snapshots",
     "neardup_snapshot_timestamp_seconds",
-    "Time of the newest snapshot of a shard that this worker has shipped, in seconds since the"
-    " epoch.",
-    "If you use snapshots, alert when `max by (app, shard)` is older than a few"
-    " `index.snapshots.every_seconds` while documents arrive: the older it is, the longer a"
-    " restore takes. Without new documents, no snapshot is shipped.",
+    "Time of the newest good snapshot of a shard that this worker owns, whoever shipped it, in"
+    " seconds since the epoch. There is no series for a shard without one. The worker looks every"
+    " index.snapshots.every_seconds.",
+    "The older it is, the longer a restore takes. Without new documents, no snapshot is shipped."
+    " If there are new ones, the log says why snapshots fail.",
     labels={"shard": ()},
 )
 SNAPSHOT_OFFSET = Gauge(
@@ -409,6 +436,22 @@ SNAPSHOT_DAMAGED_FILES = Counter(
     " [A damaged index](../how-to/runbook.md#a-damaged-index).",
     labels={"in_store": ("yes", "no")},
 )
+READY = Gauge(
+    "process",
+    "neardup_ready",
+    "1 if `/readyz` says 200 at this moment, 0 if it says 503.",
+    "Ask `/readyz`: it names the stages that have no seat, restore a shard, or catch up. A worker"
+    " that has just started is not ready for a while.",
+)
+STATE_DISK_BYTES = Gauge(
+    "process",
+    "neardup_state_disk_bytes",
+    "Bytes of the file system that has `worker.state_dir`: free for the worker, total. There is no"
+    " series while the file system can't be asked.",
+    "A worker with a full disk exits. Make the volume larger, set a shorter `index.window`, or"
+    " share the index among more workers.",
+    labels={"part": ()},
+)
 WATCHDOG_SECONDS = Gauge(
     "process",
     "neardup_watchdog_seconds",
@@ -419,8 +462,6 @@ WATCHDOG_SECONDS = Gauge(
     " often [a stuck transaction](../how-to/runbook.md#a-stuck-transaction). `restore`: the"
     " snapshots' storage, the disk or the brokers.",
     labels={"stage": (), "watch": ()},
-    alert="neardup_watchdog_seconds / on (app, instance, watch) group_left"
-    " neardup_watchdog_limit_seconds > 0.25",
 )
 WATCHDOG_LIMIT_SECONDS = Gauge(
     "process",
@@ -440,8 +481,6 @@ MEMORY_BYTES = Gauge(
     " `cells`, which grow with the index ([memory](../how-to/operate.md#memory)). A `cache` that is"
     " full is in order.",
     labels={"part": ()},
-    alert='avg_over_time(neardup_memory_bytes{part="worker"}[15m])'
-    " > on (app, instance, part) neardup_memory_share_bytes",
 )
 MEMORY_SHARE_BYTES = Gauge(
     "process",
@@ -467,7 +506,6 @@ KAFKA_SILENT_SECONDS = Gauge(
     "Check the brokers, and the network between them and the worker. Beyond"
     " `kafka.session_timeout_ms` `/readyz` is 503, and the groups give the worker's partitions"
     " to others.",
-    alert="neardup_kafka_silent_seconds > 30",
 )
 REFUSED_SETTINGS = Gauge(
     "process",

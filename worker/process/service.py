@@ -27,6 +27,7 @@ from worker.process.heap import collect_until, show_memory
 from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals
 from worker.process.settings_watch import SettingsWatch
+from worker.process.state_directory import show_disk
 from worker.process.watchdog import Alarm, Pulse, Watchdog, where
 from worker.settings import ConfigurationError, Settings
 from worker.stages import StageError
@@ -273,7 +274,7 @@ class Service:
             self._fail(alarm.stage, StageError(alarm.text))
 
     def _measure(self) -> None:
-        """Export what the worker and its parts take of their memory."""
+        """Export what the worker and its parts take of their memory, and what the disk has left."""
         shares = self._assembly.shares
         self.metrics.set(table.MEMORY_SHARE_BYTES, shares.lanes, "lanes")  # *route* sets the rest.
         most = {
@@ -281,6 +282,7 @@ class Service:
             "produced": len(self._settings.worker.stages) * shares.produced,
         }
         show_memory(self.metrics, self._assembly.memory(), self._bus.queued(), most, shares.total)
+        show_disk(self.metrics, self._state_dir)
 
     def _seats(self) -> Seats:
         """Return how many partitions of the documents, and how many shards, this worker has."""

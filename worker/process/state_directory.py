@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import socket
 import uuid
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ from pathlib import Path
 
 from worker.files.private import open_private, private_directory
 from worker.index.snapshots.storage import sync_directory
+from worker.metrics import Metrics, table
 from worker.settings import ConfigurationError, Settings
 from worker.settings.sections import APP_NAME
 
-__all__ = ["instance_name", "locked"]
+__all__ = ["instance_name", "locked", "show_disk"]
 
 _LOCK = "lock"
 _LONGEST = 1_000
@@ -54,6 +56,16 @@ def locked(state_dir: Path) -> Iterator[None]:
             os.umask(before)
     finally:
         os.close(file)
+
+
+def show_disk(metrics: Metrics, state_dir: Path) -> None:
+    """Export the size and the free bytes of the file system; nothing if it can't be asked."""
+    try:
+        disk = shutil.disk_usage(state_dir)
+    except OSError:
+        metrics.show(table.STATE_DISK_BYTES, {})
+        return
+    metrics.show(table.STATE_DISK_BYTES, {("free",): disk.free, ("total",): disk.total})
 
 
 def instance_name(settings: Settings, state_dir: Path) -> str:

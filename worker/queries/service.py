@@ -17,6 +17,7 @@ from worker.files.closing import Closing
 from worker.http.probes import Health
 from worker.metrics import Metrics, table
 from worker.process.heap import show_memory
+from worker.process.state_directory import show_disk
 from worker.queries.answers import error
 from worker.queries.asking import Asker
 from worker.queries.desk import Desk, Pool
@@ -116,6 +117,7 @@ class QueryService(Closing):
         metrics, figures = self._metrics, self._figures
         metrics.set(table.KAFKA_SILENT_SECONDS, bus.silent_seconds)
         self._measure(bus, application)
+        show_disk(metrics, self._settings.worker.state_dir)
         figures.status(metrics, Status(standby_lag=following.reached().behind))
         try:
             following.use(partial(figures.stores, metrics))

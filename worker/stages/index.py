@@ -236,8 +236,9 @@ class Index(Generic[StoreT]):
         """Start flushes and snapshots that are due, and report status and stores."""
         self._shards.idle()
         self._report = True
-        self._figures.status(self.metrics, self.status())
-        self._figures.stores(self.metrics, self.stores())
+        stores = self.stores()
+        self._figures.status(self.metrics, self.status(), stores)
+        self._figures.stores(self.metrics, stores)
 
     def status(self) -> Status:
         """Return the state of the shards; see `Shards`."""

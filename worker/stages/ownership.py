@@ -36,6 +36,13 @@ class StoreSize(Protocol):
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
 
+    def pending_compaction_bytes(self) -> int:
+        """Return how much is still to be rewritten on disk."""
+
+    @property
+    def stalled_seconds(self) -> float:
+        """Return for how long writes have waited for the disk since it was opened."""
+
 
 @runtime_checkable
 class StoreReach(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from worker.metrics import Metrics, table
 from worker.stages.base import Status
@@ -17,14 +17,16 @@ class ShardFigures:
     def __init__(self) -> None:
         """Start without shards."""
         self._eras: dict[int, int] = {}
+        self._stalled: dict[int, float] = {}
 
-    def status(self, metrics: Metrics, status: Status) -> None:
-        """Show the shards that don't answer yet, and those that are kept warm."""
+    def status(self, metrics: Metrics, status: Status, open_shards: Iterable[int] = ()) -> None:
+        """Show which shards answer and which don't yet, and those that are kept warm."""
         restored = {}
         for shard, state in status.restoring.items():
             restored[str(shard), "done"] = float(state.bytes_done)
             restored[str(shard), "total"] = float(state.bytes_total)
-        remaining = {(str(shard),): state.remaining for shard, state in status.restoring.items()}
+        remaining = {(str(shard),): 0 for shard in open_shards}
+        remaining |= {(str(shard),): state.remaining for shard, state in status.restoring.items()}
         lag = {(str(shard),): lag for shard, lag in status.standby_lag.items()}
         metrics.show(table.RESTORE_BYTES, restored)
         metrics.show(table.RESTORE_REMAINING_RECORDS, remaining)
@@ -37,8 +39,17 @@ class ShardFigures:
             (table.INDEX_BYTES, {at: store.size_bytes() for at, store in shown.items()}),
             (table.INDEX_KEYS, {at: store.keys_estimate() for at, store in shown.items()}),
             (table.INDEX_MEMORY_BYTES, {at: store.memory_bytes() for at, store in shown.items()}),
+            (
+                table.INDEX_PENDING_COMPACTION_BYTES,
+                {at: store.pending_compaction_bytes() for at, store in shown.items()},
+            ),
         ):
             metrics.show(gauge, sizes)
+        before, self._stalled = self._stalled, {n: one.stalled_seconds for n, one in stores.items()}
+        for shard, seconds in self._stalled.items():
+            # A store that was opened anew begins at 0.
+            more = seconds - before.get(shard, 0.0)
+            metrics.add(table.INDEX_STALLED_SECONDS, more if more >= 0 else seconds)
         self._parts(metrics, {n: one for n, one in stores.items() if isinstance(one, StoreParts)})
         self._reach(metrics, {n: one for n, one in stores.items() if isinstance(one, StoreReach)})
 

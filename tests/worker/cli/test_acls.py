@@ -1,8 +1,10 @@
 """``neardup topics acls``, which needs no Kafka."""
 
 import json
+import re
 
 import pytest
+import yaml
 
 from tests.support.command_line import neardup
 
@@ -49,6 +51,34 @@ def test_a_worker_of_one_stage_gets_the_rights_of_that_stage() -> None:
     ]
 
 
+def test_a_user_of_strimzi_has_the_rights_of_all_commands_that_are_named() -> None:
+    arguments = ("topics", "acls", "--app", "news", "--json", "--command")
+    asked = [neardup(*arguments, command) for command in ("init", "run")]
+    needed = {
+        (one["name"], one["operation"], one["pattern"] == "prefixed")
+        for done in asked
+        for one in json.loads(done.stdout)
+        if not one["when"]
+    }
+    done = neardup("topics", "acls", "--app", "news", "--command", "init,run", "--strimzi", "k/u")
+    user = yaml.safe_load(done.stdout)
+    assert user["kind"] == "KafkaUser"
+    assert user["metadata"] == {"name": "u", "labels": {"strimzi.io/cluster": "k"}}
+    rules = user["spec"]["authorization"]["acls"]
+    given = {
+        (rule["resource"]["name"], operation, rule["resource"]["patternType"] == "prefix")
+        for rule in rules
+        for operation in rule["operations"]
+    }
+    implied = {(name, "Describe", prefix) for name, _, prefix in given}
+    assert given <= needed <= given | implied
+    assert {rule["resource"]["type"] for rule in rules} == {"topic", "group", "transactionalId"}
+    # What some cases need is there to be uncommented.
+    commented = re.compile(r"^ {6}# (- \{|   operations)", re.MULTILINE)
+    more = yaml.safe_load(commented.sub(r"      \1", done.stdout.decode()))
+    assert len(more["spec"]["authorization"]["acls"]) > len(rules)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -59,6 +89,9 @@ def test_a_worker_of_one_stage_gets_the_rights_of_that_stage() -> None:
             ("--command", "run", "--principal", "User:worker", "--json"),
             "--principal and --json: choose one",
         ),
+        (("--command", "init,runs"), "--command: got 'runs', must be one of run, topics create"),
+        (("--command", "run", "--strimzi", "worker"), "must be CLUSTER/USER"),
+        (("--strimzi", "main/worker"), "--strimzi: needs --command"),
     ],
 )
 def test_wrong_options_end_with_one_line(arguments: tuple[str, ...], said: str) -> None:

@@ -41,6 +41,15 @@ def test_health_and_metrics() -> None:
     assert ask(pages, "GET /nothing HTTP/1.1")[0] == 404
 
 
+def test_a_scrape_says_what_readyz_would_say_now() -> None:
+    metrics = Metrics("news")
+    health = Health()
+    pages = Pages(metrics, lambda: health)
+    assert 'neardup_ready{app="news"} 1.0' in ask(pages, "GET /metrics HTTP/1.1")[2]
+    health = Health(unanswered=True)
+    assert 'neardup_ready{app="news"} 0.0' in ask(pages, "GET /metrics HTTP/1.1")[2]
+
+
 def test_head_is_answered_without_a_body() -> None:
     pages = Pages(Metrics(), Health)
     status, headers, body = ask(pages, "GET /healthz HTTP/1.1")

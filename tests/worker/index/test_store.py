@@ -326,6 +326,7 @@ def test_a_write_that_has_to_wait_holds_up_no_other_thread(
     ticking.end()
     store.close()
     assert longest > 0.3, "nothing had to wait"
+    assert store.stalled_seconds > 0.3
     assert ticks >= 5
 
 

@@ -8,6 +8,7 @@ from worker.bus.memory import MemoryBus
 from worker.bus.records import Outgoing
 from worker.loop import Loop
 from worker.loop.options import LoopOptions
+from worker.metrics import Metrics, table
 from worker.stages.base import NOTHING, Burst
 
 SOURCE = TopicPartition("in", 0)
@@ -48,20 +49,27 @@ class Elsewhere:
         self.read = 0
 
 
-def loop_on(
-    count: int, has_room: Callable[[float], bool] = lambda _: True
-) -> tuple[Loop, Elsewhere]:
+def bus_with(count: int) -> MemoryBus:
     bus = MemoryBus()
     bus.create_topic("in", 1)
     bus.commit_offsets("g", {SOURCE: 0})
     bus.append_many(Outgoing("in", 0, None, b"%d" % number) for number in range(count))
+    return bus
+
+
+def loop_on(
+    bus: MemoryBus,
+    has_room: Callable[[float], bool] = lambda _: True,
+    metrics: Metrics | None = None,
+) -> tuple[Loop, Elsewhere]:
     stage = Elsewhere()
     options = LoopOptions(max_records=2)
-    return Loop(stage, bus.join("g", ["in"], "one"), options=options, has_room=has_room), stage
+    member = bus.join("g", ["in"], "one")
+    return Loop(stage, member, options=options, metrics=metrics, has_room=has_room), stage
 
 
 def test_what_was_processed_without_being_read_here_is_no_lag() -> None:
-    loop, stage = loop_on(10)
+    loop, stage = loop_on(bus_with(10))
     loop.step(0)
     loop.step(0)
     assert loop.lag() == {SOURCE: 8}
@@ -76,6 +84,25 @@ def test_what_was_processed_without_being_read_here_is_no_lag() -> None:
     assert not loop.catching_up
 
 
+def test_what_was_processed_without_being_read_here_has_no_age() -> None:
+    now = 1_000.0
+    metrics, bus = Metrics(clock=lambda: now), bus_with(3)
+    loop, stage = loop_on(bus, metrics=metrics)
+    loop.step(0)
+    loop.step(0)
+    for done in range(2, 100):
+        bus.append(Outgoing("in", 0, None, b"more"))
+        loop.lag()
+        now += 1
+        stage.read = done
+        loop.step(0)
+        assert loop.lag() == {SOURCE: 2}
+        for gauge in (table.CONSUMER_LAG_SECONDS, table.WATERMARK_AGE_SECONDS):
+            age = metrics.value(gauge, stage.name)
+            assert age is not None
+            assert 1 <= age <= 3
+
+
 def test_nothing_is_read_while_there_is_no_room() -> None:
     asked: list[float] = []
 
@@ -83,7 +110,7 @@ def test_nothing_is_read_while_there_is_no_room() -> None:
         asked.append(seconds)
         return len(asked) > 2
 
-    loop, _ = loop_on(10, has_room)
+    loop, _ = loop_on(bus_with(10), has_room)
     for _ in range(2):
         assert not loop.step(0.25)
         assert not loop.busy

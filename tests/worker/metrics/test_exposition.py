@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import islice
+from time import thread_time
 
 import pytest
 from prometheus_client.metrics_core import Metric as Family
@@ -21,6 +22,8 @@ def read(metrics: Metrics) -> dict[str, Family]:
     """Return what Prometheus reads, by the names of the metrics."""
     found = {}
     for family in text_string_to_metric_families(exposition(metrics).decode()):
+        if family.name.startswith("process_"):
+            continue
         found[family.name + ("_total" if family.type == "counter" else "")] = family
     return found
 
@@ -59,6 +62,41 @@ def test_every_series_has_the_labels_of_the_table_and_the_application(metric: Me
     for sample in family.samples:
         assert set(sample.labels) - {"le"} == {"app", *metric.labels}
         assert sample.labels["app"] == APP
+
+
+def test_a_scrape_of_many_partitions_and_shards_is_quick_and_small() -> None:
+    metrics = Metrics("an-application-with-a-long-name")
+    partitions, shards = 200, 16
+    inputs = ["documents", *(f"matches-{shard}" for shard in range(shards))]
+    lags = {
+        (f"{metrics.app}.{topic}", str(number)): 123_456.0
+        for topic in inputs
+        for number in range(partitions)
+    }
+    metrics.show(table.CONSUMER_LAG_RECORDS, lags, "route")
+    metrics.show(table.CONSUMER_LAG_RECORDS, dict(list(lags.items())[:partitions]), "fingerprint")
+    for metric in table.TABLE:
+        if "shard" in metric.labels and not isinstance(metric, Counter | Histogram):
+            for shard in range(shards):
+                for tier in range(9 if "tier" in metric.labels else 1):
+                    more = [f"{tier}"] * (len(metric.labels) - 1)
+                    metrics.set(metric, 123_456_789.0, str(shard), *more)
+    seconds = []
+    for _ in range(10):
+        began = thread_time()
+        said = exposition(metrics)
+        seconds.append(thread_time() - began)
+    assert said.count(b"\n") > partitions * (shards + 2)
+    assert len(said) < 1_000_000
+    assert min(seconds) < 0.05
+
+
+def test_what_every_process_exports_has_the_application_as_well() -> None:
+    families = text_string_to_metric_families(exposition(Metrics(APP)).decode())
+    shown = {one.name: one for family in families for one in family.samples}
+    assert shown["process_resident_memory_bytes"].value > 1 << 20
+    assert shown["process_open_fds"].value > 2
+    assert shown["process_cpu_seconds_total"].labels == {"app": APP}
 
 
 def test_buckets_add_up() -> None:

@@ -53,15 +53,6 @@ def test_the_page_is_current() -> None:
     assert page.read_text() == reference(), f"run: python -m worker.metrics > {page}"
 
 
-def test_eight_metrics_are_worth_an_alert() -> None:
-    alerts = {metric: metric.alert for metric in TABLE if metric.alert is not None}
-    assert len(alerts) == 8
-    for metric, alert in alerts.items():
-        assert metric.name in alert
-        for grouped in re.findall(r"\b(?:by|on) \(([^)]*)\)", alert):
-            assert grouped.split(", ")[0] == "app", alert
-
-
 def test_every_metric_has_a_meaning_and_a_remedy() -> None:
     for metric in TABLE:
         assert metric.meaning.endswith("."), metric.name
@@ -70,7 +61,8 @@ def test_every_metric_has_a_meaning_and_a_remedy() -> None:
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_a_metric_that_a_page_names_exists(page: Path) -> None:
-    for name in re.findall(r"\bneardup_[a-z_]*[a-z]\b(?!-)", page.read_text()):
+    columns = {"neardup_verdict", "neardup_match"}  # Of tables that `dedupe` writes.
+    for name in {*re.findall(r"\bneardup_[a-z_]*[a-z]\b(?!-)", page.read_text())} - columns:
         assert name in NAMES or re.sub(r"_(bucket|count|sum)$", "", name) in NAMES, name
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from worker.app import Application
 from worker.bus.memory import MemoryBus
-from worker.process.state_directory import instance_name, locked
+from worker.metrics import Metrics, table
+from worker.process.state_directory import instance_name, locked, show_disk
 from worker.settings import ConfigurationError, load
 from worker.settings.sections import APP_NAME
 
@@ -35,6 +36,15 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     lock = locked(tmp_path / "file" / "state")
     with pytest.raises(ConfigurationError, match=r"worker\.state_dir: .*file/state: Not a dir"):
         lock.__enter__()
+
+
+def test_the_space_that_a_disk_has_left_is_told_while_it_can_be_asked(tmp_path: Path) -> None:
+    metrics = Metrics()
+    show_disk(metrics, tmp_path)
+    shown = metrics.numbers(table.STATE_DISK_BYTES)
+    assert 0 < shown["free",] <= shown["total",]
+    show_disk(metrics, tmp_path / "gone")
+    assert metrics.numbers(table.STATE_DISK_BYTES) == {}
 
 
 def test_a_name_is_kept_with_the_state(tmp_path: Path) -> None:

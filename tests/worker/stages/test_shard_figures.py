@@ -41,9 +41,10 @@ def test_the_lag_of_shards_kept_warm() -> None:
 class Aging:
     """What a store tells of itself."""
 
-    def __init__(self, oldest: float | None, expired: int) -> None:
+    def __init__(self, oldest: float | None, expired: int, stalled: float = 0.0) -> None:
         self.oldest = oldest
         self.expired = expired
+        self.stalled = stalled
 
     def size_bytes(self) -> int:
         return 0
@@ -53,6 +54,13 @@ class Aging:
 
     def keys_estimate(self) -> int:
         return 0
+
+    def pending_compaction_bytes(self) -> int:
+        return 0
+
+    @property
+    def stalled_seconds(self) -> float:
+        return self.stalled
 
     def oldest_seconds(self) -> float | None:
         return self.oldest
@@ -67,6 +75,25 @@ def test_how_far_back_shards_reach() -> None:
     assert metrics.numbers(table.INDEX_OLDEST_SECONDS) == {("0",): 90.0}
     figures.stores(metrics, {1: Aging(0.5, 0)})
     assert metrics.numbers(table.INDEX_OLDEST_SECONDS) == {("1",): 0.5}
+
+
+def test_a_shard_that_answers_has_nothing_to_restore() -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    figures.status(metrics, Status(restoring={2: RestoreState(remaining=70)}), [1, 2])
+    assert metrics.numbers(table.RESTORE_REMAINING_RECORDS) == {("1",): 0, ("2",): 70}
+    figures.status(metrics, Status(), [2])
+    assert metrics.numbers(table.RESTORE_REMAINING_RECORDS) == {("2",): 0}
+
+
+def test_waits_of_all_shards_are_counted_once() -> None:
+    metrics, figures = Metrics(), ShardFigures()
+    stalled = partial(metrics.value, table.INDEX_STALLED_SECONDS)
+    figures.stores(metrics, {0: Aging(None, 0, 0.5)})
+    figures.stores(metrics, {0: Aging(None, 0, 2.0), 1: Aging(None, 0, 1.0)})
+    assert stalled() == 3.0
+    figures.stores(metrics, {1: Aging(None, 0, 1.0)})
+    figures.stores(metrics, {0: Aging(None, 0, 0.25), 1: Aging(None, 0, 1.0)})  # Opened anew.
+    assert stalled() == 3.25
 
 
 def test_eras_are_counted_from_when_a_shard_is_first_seen() -> None:

@@ -338,6 +338,10 @@ class ShardSnapshots:
         """Note when an index's files were last read back."""
         self._storage.write(f"verified/{header_digest(header)}", f"{at}\n".encode())
 
+    def newest(self, header: StoreHeader) -> Manifest | None:
+        """Return the newest good snapshot made with this header, whoever shipped it."""
+        return next(iter(self._good(self.manifests(), header)), None)
+
     def oldest(self, header: StoreHeader, keep: int) -> Manifest | None:
         """Return the oldest of the newest ``keep`` good snapshots made with this header.
 

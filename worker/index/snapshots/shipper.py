@@ -103,6 +103,9 @@ class Shipper:
         self._digests: dict[int, dict[_Identity, str]] = {}
         self._damaged: dict[int, tuple[BandStore, StoreDamaged]] = {}
         self._sweeps: dict[int, float] = {}
+        self._looks: dict[int, float] = {}
+        self._newest: dict[int, Manifest] = {}
+        self._showing = threading.Lock()
         self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
@@ -139,6 +142,42 @@ class Shipper:
             self._sweeps[shard] = now + self._sweep_seconds
             self._do(lambda: self._sweep(shard))
 
+    def look_if_due(self, shard: int) -> None:
+        """Find the newest good snapshot of a shard, whoever shipped it, if it is time to."""
+        now = self._clock()
+        if now >= self._looks.setdefault(shard, now):
+            self._looks[shard] = now + self._every
+            self._do(lambda: self._look(shard))
+
+    def _look(self, shard: int) -> None:
+        if self._ending.is_set():
+            return
+        try:
+            newest = self._repository.shard(shard).newest(self._header(shard))
+        except Exception as error:  # noqa: BLE001 -- object store libraries have their own
+            _log.warning(
+                "shard %d: the newest snapshot could not be found in %s: %s",
+                shard,
+                self._repository.url,
+                error,
+            )
+        else:
+            self._show(shard, newest)
+
+    def _show(self, shard: int, newest: Manifest | None) -> None:
+        """Export the newest good snapshots of exactly the shards that are here."""
+        with self._showing:  # The stage's thread forgets shards meanwhile.
+            self._newest.pop(shard, None)
+            if newest is not None and shard in self._turns:
+                self._newest[shard] = newest
+            shown = {(str(n),): one for n, one in self._newest.items()}
+            for gauge, values in (
+                (table.SNAPSHOT_TIMESTAMP_SECONDS, {n: one.created for n, one in shown.items()}),
+                (table.SNAPSHOT_OFFSET, {n: one.offset for n, one in shown.items()}),
+                (table.SNAPSHOT_BYTES, {n: one.size_bytes for n, one in shown.items()}),
+            ):
+                self._metrics.show(gauge, values)
+
     def _sweep(self, shard: int) -> None:
         if self._ending.is_set():
             return
@@ -157,6 +196,8 @@ class Shipper:
         self._turns.pop(shard, None)
         self._sweeps.pop(shard, None)
         self._damaged.pop(shard, None)
+        self._looks.pop(shard, None)
+        self._show(shard, None)
 
     def ship_now(self, store: BandStore, shard: int) -> Manifest:
         """Ship a snapshot at once, and raise any error."""
@@ -249,16 +290,10 @@ class Shipper:
             manifest.size_bytes >> 20,
             seconds,
         )
-        self._count_shipped(manifest)
+        self._metrics.add(table.SNAPSHOTS, 1, "shipped")
+        self._show(taken.shard, manifest)
         snapshots.retire(header, self._keep)
         return manifest
-
-    def _count_shipped(self, manifest: Manifest) -> None:
-        metrics, shard = self._metrics, str(manifest.shard)
-        metrics.add(table.SNAPSHOTS, 1, "shipped")
-        metrics.set(table.SNAPSHOT_TIMESTAMP_SECONDS, manifest.created, shard)
-        metrics.set(table.SNAPSHOT_OFFSET, manifest.offset, shard)
-        metrics.set(table.SNAPSHOT_BYTES, manifest.size_bytes, shard)
 
     def _check(
         self,

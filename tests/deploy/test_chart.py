@@ -1,0 +1,358 @@
+"""The chart: what it renders is valid, follows from the settings, and is what Kustomize gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.support.command_line import ROOT, neardup
+from tools.chart import CHART, KUSTOMIZE, PARTS, STRIMZI, rendered, schema, strimzi
+from tools.helm import HelmUnavailable, helm, program
+from worker import __version__
+from worker.admin.acls import grants
+from worker.settings import Settings, load
+
+Manifest = dict[str, Any]
+
+TWO = ("--set", "settings.app=news", "--set", "settings.kafka.bootstrap=kafka:9092")
+EVERYTHING = """
+settings:
+  app: news
+  kafka:
+    bootstrap: kafka:9092
+    common:
+      security.protocol: SASL_SSL
+      sasl.password_file: /run/secrets/kafka/password
+      socket.nagle.disable: true
+  documents: {format: json, text_fields: [title, body], time_field: null}
+  similarity: {threshold: 0.85}
+  limits: {text_characters: 3000000}
+  index: {shards: 4, window: 30d, snapshots: {url: "/snapshots", keep: 4, options: {anon: false}}}
+  worker: {shutdown_seconds: 45.5, log_format: json}
+image: {repository: registry.example.com/neardup, tag: "1", pullSecrets: [registry]}
+files: {secrets: [kafka, seed], configMaps: [lines]}
+topics: {job: create, partitions: 12, replication: 3, from: latest}
+serve: {enabled: true, replicas: 2, tokenSecret: reading, hosts: [dedup.example.org]}
+networkPolicy: {egress: [{ports: [{port: 9092}]}]}
+podMonitor: {enabled: true, labels: {release: prometheus}}
+storage: {className: fast}
+podAnnotations: {example.com/team: search}
+nodeSelector: {kubernetes.io/arch: amd64}
+tolerations: [{key: dedicated, operator: Exists}]
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helm_is_here() -> None:
+    try:
+        program()
+    except HelmUnavailable as why:
+        if os.environ.get("NEARDUP_REQUIRE_HELM") == "1":
+            pytest.fail(str(why))
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
+    values = tmp_path_factory.mktemp("values") / "values.yaml"
+    values.write_text(EVERYTHING)
+    return template("--values", str(values))
+
+
+def template(*arguments: str) -> list[Manifest]:
+    done = helm("template", "neardup", str(CHART), *arguments)
+    assert done.returncode == 0, done.stderr
+    return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+def refused(*arguments: str) -> str:
+    done = helm("template", "neardup", str(CHART), *TWO, *arguments)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def of_kind(manifests: list[Manifest], kind: str) -> Manifest:
+    (found,) = (one for one in manifests if one["kind"] == kind)
+    return found
+
+
+def pods(manifests: list[Manifest]) -> list[Manifest]:
+    return [
+        one["spec"]["template"]["spec"]
+        for one in manifests
+        if one["kind"] in {"StatefulSet", "Deployment", "Job"}
+    ]
+
+
+def environment(manifests: list[Manifest], kind: str) -> dict[str, str]:
+    """Return the settings that a container of this kind gets."""
+    (container,) = of_kind(manifests, kind)["spec"]["template"]["spec"]["containers"]
+    given: dict[str, str] = dict(of_kind(manifests, "ConfigMap")["data"])
+    pod = {"metadata.name": "neardup-0", "metadata.namespace": "here"}
+    for one in container["env"]:
+        fixed = one.get("value") or pod[one["valueFrom"]["fieldRef"]["fieldPath"]]
+        given[one["name"]] = fixed.replace("$(POD_NAMESPACE)", "here")
+    return given
+
+
+def settings_of(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Settings:
+    for name in [name for name in os.environ if name.startswith("NEARDUP_")]:
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    return load()
+
+
+def test_two_settings_have_no_default() -> None:
+    done = helm("template", "neardup", str(CHART))
+    assert done.returncode != 0
+    wrong = re.findall(r"at '/settings/(\S+)'", done.stderr)
+    assert sorted(wrong) == ["app", "kafka/bootstrap"]
+    assert {one["kind"] for one in template(*TWO)} == {
+        "ConfigMap",
+        "Job",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+        "StatefulSet",
+    }
+
+
+@pytest.mark.parametrize("version", ["1.27", "1.34"])
+def test_what_is_rendered_is_valid(everything: list[Manifest], version: str) -> None:
+    for one in [*everything, *template(*TWO), *template(*TWO, "--set", "topics.job=none")]:
+        if one["kind"] != "PodMonitor":
+            kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_a_misspelt_field_would_be_found() -> None:
+    one = of_kind(template(*TWO), "StatefulSet")
+    one["spec"]["replicaz"] = 3
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(one, "1.34", strict=True)
+
+
+def test_the_schema_of_the_values_is_that_of_the_settings() -> None:
+    written = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    assert schema(written) == written, "run: make chart"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("settings.index.shard=4", "/settings/index': additional properties 'shard' not allowed"),
+        ("settings.index.shards=0", "/settings/index/shards': minimum: got 0, want 1"),
+        ("settings.worker.instance=a", "additional properties 'instance' not allowed"),
+        ("settings.similarity.seed=secret", "additional properties 'seed' not allowed"),
+        (r"settings.kafka.common.sasl\.password=secret", "invalid propertyName 'sasl.password'"),
+        ("settings.kafka.bootstrap=null", "/settings/kafka"),
+        ("topics.job=maybe", "/topics/job"),
+        ("files.secrets={a.b}", "/files/secrets/0"),
+        ("replica=3", "additional properties 'replica' not allowed"),
+    ],
+)
+def test_wrong_values_are_refused(given: str, said: str) -> None:
+    assert said in refused("--set", given)
+
+
+def test_a_worker_gets_the_settings(
+    everything: list[Manifest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(environment(everything, "StatefulSet"), monkeypatch)
+    assert settings.app == "news"
+    assert settings.documents.text_fields == ("title", "body")
+    assert settings.kafka.common == {
+        "security.protocol": "SASL_SSL",
+        "sasl.password_file": "/run/secrets/kafka/password",
+        "socket.nagle.disable": True,
+    }
+    assert settings.similarity.threshold == 0.85
+    assert settings.limits.text_characters == 3_000_000
+    assert (settings.index.shards, settings.index.snapshots.keep) == (4, 4)
+    assert settings.index.snapshots.options == {"anon": False}
+    assert settings.worker.instance == "neardup-0"
+
+
+def test_a_server_answers_by_the_names_of_its_service(
+    everything: list[Manifest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(environment(everything, "Deployment"), monkeypatch)
+    services = {one["metadata"]["name"] for one in everything if one["kind"] == "Service"}
+    assert set(settings.serve.hosts) == {"dedup.example.org"} | {
+        f"neardup-serve{domain}" for domain in ("", ".here", ".here.svc", ".here.svc.cluster.local")
+    }
+    assert "neardup-serve" in services
+
+
+def mounted(manifests: list[Manifest], path: Path | None) -> tuple[str, str]:
+    """Return the secret that has a file of the servers, and the file's name in it."""
+    assert path is not None
+    pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (name,) = (
+        one["name"] for one in container["volumeMounts"] if one["mountPath"] == str(path.parent)
+    )
+    (secret,) = (one["secret"]["secretName"] for one in pod["volumes"] if one["name"] == name)
+    return secret, path.name
+
+
+def test_a_server_takes_a_token_and_tls(
+    everything: list[Manifest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve = settings_of(environment(everything, "Deployment"), monkeypatch).serve
+    assert mounted(everything, serve.token_file) == ("reading", "token")
+    assert serve.tls_in_front
+    assert serve.tls_cert_file is None
+
+    given = ("--set", "serve.enabled=true,serve.tokenSecret=reading,serve.tlsSecret=certificate")
+    with_tls = template(*TWO, *given)
+    serve = settings_of(environment(with_tls, "Deployment"), monkeypatch).serve
+    assert mounted(with_tls, serve.token_file) == ("reading", "token")
+    assert not serve.tls_in_front
+    assert mounted(with_tls, serve.tls_cert_file) == ("certificate", "tls.crt")
+    assert mounted(with_tls, serve.tls_key_file) == ("certificate", "tls.key")
+
+    assert "serve.tokenSecret: is missing" in refused("--set", "serve.enabled=true")
+
+
+def test_every_container_is_confined(everything: list[Manifest]) -> None:
+    found = pods(everything)
+    assert len(found) == 3
+    for pod in found:
+        assert pod["enableServiceLinks"] is False
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        (container,) = pod["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"]["memory"]
+        writable = {one["name"] for one in container["volumeMounts"] if not one.get("readOnly")}
+        assert writable <= {"state", "tmp"}
+
+
+def test_the_user_is_that_of_the_image(everything: list[Manifest]) -> None:
+    (user,) = re.findall(r"^USER (\d+)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE)
+    for pod in pods(everything):
+        context = pod["securityContext"]
+        assert {context[name] for name in ("runAsUser", "runAsGroup", "fsGroup")} == {int(user)}
+
+
+def test_commands_exist(everything: list[Manifest]) -> None:
+    for pod in pods([*everything, *template(*TWO, "--set", "topics.job=init")]):
+        (container,) = pod["containers"]
+        done = neardup(*container["args"], "--help")
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()
+
+
+def test_probes_ask_the_port_on_which_the_worker_listens(everything: list[Manifest]) -> None:
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    (port,) = re.findall(r"NEARDUP_WORKER__HTTP_PORT=(\d+)", text)
+    for pod in pods(everything)[:2]:
+        (container,) = pod["containers"]
+        ports = {one["name"]: one["containerPort"] for one in container.get("ports", ())}
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            if probe in container:
+                asked = container[probe]["httpGet"]
+                assert ports[asked["port"]] == int(port)
+                assert container[probe]["timeoutSeconds"] >= 2
+
+
+def test_a_worker_has_more_time_to_end_than_it_takes(everything: list[Manifest]) -> None:
+    assert of_kind(template(*TWO), "StatefulSet")["spec"]["template"]["spec"][
+        "terminationGracePeriodSeconds"
+    ] == 10 + int(Settings.model_validate({}).worker.shutdown_seconds)
+    given = of_kind(everything, "StatefulSet")["spec"]["template"]["spec"]
+    assert given["terminationGracePeriodSeconds"] == 56
+
+
+def test_selectors_find_their_pods_and_no_others(everything: list[Manifest]) -> None:
+    labels = {
+        one["kind"]: one["spec"]["template"]["metadata"]["labels"]
+        for one in everything
+        if one["kind"] in {"StatefulSet", "Deployment", "Job"}
+    }
+
+    def found(selector: dict[str, str]) -> set[str]:
+        return {kind for kind, given in labels.items() if selector.items() <= given.items()}
+
+    budget = of_kind(everything, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"]
+    assert found(budget) == {"StatefulSet"}
+    for one in everything:
+        if one["kind"] in {"StatefulSet", "Deployment"}:
+            assert found(one["spec"]["selector"]["matchLabels"]) == {one["kind"]}
+        if one["kind"] == "Service":
+            kind = "Deployment" if one["metadata"]["name"].endswith("-serve") else "StatefulSet"
+            assert found(one["spec"]["selector"]) == {kind}
+    policies = [one["spec"] for one in everything if one["kind"] == "NetworkPolicy"]
+    chosen = [found(policy["podSelector"]["matchLabels"]) for policy in policies]
+    assert sorted(chosen, key=str) == [{"Deployment"}, {"Job"}, {"StatefulSet"}]
+
+
+def test_a_change_of_the_settings_restarts_the_pods() -> None:
+    def digest(*more: str) -> str:
+        pod = of_kind(template(*TWO, *more), "StatefulSet")["spec"]["template"]["metadata"]
+        said: str = pod["annotations"]["checksum/settings"]
+        return said
+
+    assert digest() == digest("--set", "replicas=5")
+    assert digest() != digest("--set", "settings.index.shards=5")
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == __version__
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_kustomize_gets_is_what_the_chart_renders(name: str) -> None:
+    written = (KUSTOMIZE / name).read_text(encoding="utf-8")
+    assert written == rendered(*PARTS[name]), "run: make chart"
+
+
+def test_kustomize_generates_the_settings_of_the_chart() -> None:
+    base = yaml.safe_load((KUSTOMIZE / "base" / "kustomization.yaml").read_text())
+    (generated,) = base["configMapGenerator"]
+    literals = dict(one.split("=", 1) for one in generated["literals"])
+    chart = template(
+        *("--set", "settings.app=neardup", "--set", "settings.kafka.bootstrap=kafka:9092")
+    )
+    assert literals == of_kind(chart, "ConfigMap")["data"]
+    assert generated["name"] == of_kind(chart, "ConfigMap")["metadata"]["name"]
+
+
+def test_the_files_of_kustomize_are_there() -> None:
+    for path in KUSTOMIZE.glob("*/kustomization.yaml"):
+        made = yaml.safe_load(path.read_text())
+        for other in [*made.get("resources", ()), *made.get("components", ())]:
+            assert (path.parent / other).exists()
+
+
+def test_strimzi_gets_the_topics_and_the_rights_of_the_code() -> None:
+    assert STRIMZI.read_text(encoding="utf-8") == strimzi(), "run: make chart"
+    user, *topics = yaml.safe_load_all(strimzi())
+    topology = Settings.model_validate({}).topology(12)
+    given = {
+        (rule["resource"]["name"], operation)
+        for rule in user["spec"]["authorization"]["acls"]
+        for operation in rule["operations"]
+    }
+    needed = {
+        (one.name, one.operation)
+        for command in ("init", "run")
+        for one in grants(topology, command)
+        if not one.when and one.operation != "Describe"
+    }
+    assert needed <= given
+    names = {one["metadata"]["name"] for one in topics}
+    assert {topology.documents, topology.fingerprints, topology.matches(1)} <= names

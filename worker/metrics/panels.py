@@ -1,0 +1,266 @@
+"""The panels of the dashboards: what they ask, and in which order they stand.
+
+`worker.metrics.grafana` writes them for Grafana.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["DASHBOARDS", "Dashboard", "Panel", "Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A graph.
+
+    Attributes:
+        title: what it shows.
+        unit: Grafana's name of the values' unit.
+        queries: legends with their PromQL, without the application, which the dashboard selects.
+        now: whether only the present value is of interest: a number, not a graph.
+    """
+
+    title: str
+    unit: str
+    queries: dict[str, str]
+    now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Panels below a heading."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """A page of panels; ``name`` is the file's, and part of the address."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+
+
+def _rates(metric: str, by: str) -> dict[str, str]:
+    """Return the query of a counter's rates a second, by a label."""
+    return {f"{{{{{by}}}}}": f"sum by ({by}) (rate({metric}[$__rate_interval]))"}
+
+
+def _most(metric: str, by: str = "shard") -> dict[str, str]:
+    """Return the query of a gauge's greatest values, by a label."""
+    legend = f"{{{{{by}}}}}" if by == "stage" else f"{by} {{{{{by}}}}}"
+    return {legend: f"max by ({by}) ({metric})"}
+
+
+def _each(query: str) -> dict[str, str]:
+    """Return a query that has a value for each process."""
+    return {"{{instance}}": query}
+
+
+def _quantile(metric: str, share: float, by: str = "le") -> str:
+    """Return the query of a histogram's quantile."""
+    return f"histogram_quantile({share}, sum by ({by}) (rate({metric}_bucket[$__rate_interval])))"
+
+
+def _median(metric: str) -> dict[str, str]:
+    """Return the queries of a histogram's median and 99th percentile."""
+    return {"median": _quantile(metric, 0.5), "p99": _quantile(metric, 0.99)}
+
+
+def _rate(series: str) -> str:
+    return f"sum(rate({series}[$__rate_interval]))"
+
+
+def _for_each_document(metric: str) -> str:
+    return f"{_rate(metric)} / {_rate('neardup_index_documents_total')}"
+
+
+_FREE_DISK: Final = (
+    'neardup_state_disk_bytes{part="free"} / on (instance) neardup_state_disk_bytes{part="total"}'
+)
+_DUPLICATE: Final = 'neardup_documents_total{verdict="duplicate"}'
+_REJECTED: Final = 'neardup_documents_total{verdict="rejected"}'
+_PUBLISHED: Final = 'neardup_watermark_age_seconds{stage="route"}'
+_MEMORY: Final = (
+    'neardup_memory_bytes{part="worker"} / on (instance, part) neardup_memory_share_bytes'
+)
+_WATCHDOG: Final = (
+    "neardup_watchdog_seconds / on (instance, watch) group_left neardup_watchdog_limit_seconds"
+)
+_TO_COMPACT: Final = "neardup_index_pending_compaction_bytes"
+
+_NOW: Final = Row(
+    "Now",
+    (
+        Panel("Ready processes", "none", {"": "sum(neardup_ready)"}, now=True),
+        Panel("Documents a second", "short", {"": _rate("neardup_documents_total")}, now=True),
+        Panel(
+            "Duplicates",
+            "percentunit",
+            {"": f"{_rate(_DUPLICATE)} / {_rate('neardup_documents_total')}"},
+            now=True,
+        ),
+        Panel("Oldest without a verdict", "s", {"": f"max({_PUBLISHED})"}, now=True),
+        Panel(
+            "Rejected in an hour", "short", {"": f"round(sum(increase({_REJECTED}[1h])))"}, now=True
+        ),
+        Panel("Least free disk", "percentunit", {"": f"min({_FREE_DISK})"}, now=True),
+    ),
+)
+_VERDICTS: Final = Row(
+    "Verdicts",
+    (
+        Panel("Documents a second", "short", _rates("neardup_documents_total", "verdict")),
+        Panel("From a document to its verdict", "s", _median("neardup_latency_seconds")),
+        # A series begins with the first document of its reason: a rate would miss that one.
+        Panel(
+            "Rejected since the workers' start",
+            "short",
+            {"{{reason}}": "sum by (reason) (neardup_rejected_total)"},
+        ),
+    ),
+)
+_STAGES: Final = Row(
+    "Stages",
+    (
+        Panel(
+            "Age of the oldest unread record", "s", _most("neardup_consumer_lag_seconds", "stage")
+        ),
+        Panel(
+            "Age of the oldest uncommitted record",
+            "s",
+            _most("neardup_watermark_age_seconds", "stage"),
+        ),
+        Panel(
+            "Unread records, worst partition",
+            "short",
+            _most("neardup_consumer_lag_records", "stage"),
+        ),
+        Panel("Transactions a second", "short", _rates("neardup_transactions_total", "outcome")),
+        Panel(
+            "Duration of transactions, p99",
+            "s",
+            {"{{stage}}": _quantile("neardup_transaction_seconds", 0.99, "le, stage")},
+        ),
+        Panel(
+            "Partitions with an owner",
+            "none",
+            {"{{stage}}": "sum by (stage) (neardup_assigned_partitions)"},
+        ),
+        Panel("Rebalances a second", "short", _rates("neardup_rebalances_total", "stage")),
+        Panel(
+            "Watchdogs, share of the limit",
+            "percentunit",
+            {"{{stage}} {{watch}}": f"max by (stage, watch) ({_WATCHDOG})"},
+        ),
+        Panel("Kafka doesn't answer for", "s", _each("neardup_kafka_silent_seconds")),
+    ),
+)
+_PROCESSES: Final = Row(
+    "Processes",
+    (
+        Panel("Ready", "none", _each("neardup_ready")),
+        Panel("Cores", "short", _each("rate(process_cpu_seconds_total[$__rate_interval])")),
+        Panel("Memory, share of worker.memory", "percentunit", _each(_MEMORY)),
+        Panel(
+            "Memory by part",
+            "bytes",
+            {"{{part}}": 'sum by (part) (neardup_memory_bytes{part!="worker"})'},
+        ),
+        Panel(
+            "Messages in clients' queues",
+            "short",
+            {"{{part}}": "sum by (part) (neardup_queued_messages)"},
+        ),
+        Panel("Open files", "short", _each("process_open_fds")),
+    ),
+)
+_SHARDS: Final = Row(
+    "Shards",
+    (
+        Panel(
+            "Documents judged a second", "short", _rates("neardup_index_documents_total", "kind")
+        ),
+        Panel(
+            "Comparisons for each document and shard",
+            "short",
+            {
+                "compared": _for_each_document("neardup_index_candidates_total"),
+                "matches": _for_each_document("neardup_index_matches_total"),
+            },
+        ),
+        Panel(
+            "Frames to read before a shard answers",
+            "short",
+            _most("neardup_restore_remaining_records"),
+        ),
+        Panel("Size on disk", "bytes", _most("neardup_index_bytes")),
+        Panel("Documents with records", "short", _most("neardup_index_kept_documents")),
+        Panel("Memory", "bytes", _most("neardup_index_memory_bytes")),
+        Panel(
+            "Warm copies and servers are behind",
+            "short",
+            {"{{instance}} shard {{shard}}": "neardup_standby_lag_records"},
+        ),
+        Panel("Age of the oldest era", "s", _most("neardup_index_oldest_seconds")),
+        Panel(
+            "Evicted, old, repeated: a second",
+            "short",
+            {
+                "evicted": _rate("neardup_index_dropped_total"),
+                "older than a window": _rate("neardup_index_older_total"),
+                "sent again": _rate("neardup_index_repeated_total"),
+            },
+        ),
+    ),
+)
+_DISK: Final = Row(
+    "Disk",
+    (
+        Panel("Free", "percentunit", _each(_FREE_DISK)),
+        Panel(
+            "Share of the time that writes wait",
+            "percentunit",
+            _each("rate(neardup_index_stalled_seconds_total[$__rate_interval])"),
+        ),
+        Panel("To be compacted", "bytes", _most(_TO_COMPACT)),
+    ),
+)
+_SNAPSHOTS: Final = Row(
+    "Snapshots",
+    (
+        Panel(
+            "Age of the newest",
+            "s",
+            {"shard {{shard}}": "time() - max by (shard) (neardup_snapshot_timestamp_seconds)"},
+        ),
+        Panel("Size of the newest", "bytes", _most("neardup_snapshot_bytes")),
+        Panel(
+            "In an hour",
+            "short",
+            {"{{outcome}}": "sum by (outcome) (increase(neardup_snapshots_total[1h]))"},
+        ),
+    ),
+)
+_QUERIES: Final = Row(
+    "Queries",
+    (
+        Panel("Requests a second", "short", _rates("neardup_queries_total", "outcome")),
+        Panel("Duration", "s", _median("neardup_query_seconds")),
+        Panel("Verdicts a second", "short", _rates("neardup_query_verdicts_total", "verdict")),
+    ),
+)
+
+DASHBOARDS: Final = (
+    Dashboard("neardup", "neardup", (_NOW, _VERDICTS, _STAGES, _PROCESSES)),
+    Dashboard(
+        "neardup-index",
+        "neardup: index, snapshots, queries",
+        (_SHARDS, _DISK, _SNAPSHOTS, _QUERIES),
+    ),
+)
+"""All dashboards."""
