@@ -410,7 +410,7 @@ class Fingerprint:
         Raises:
             CorrectionError: nothing is left of the text once it is normalised.
         """
-        note = request.note(max(0, record.timestamp))
+        note = request.note(record.timestamp)
         text = request.text.encode() if request.kind == "allow" else b""
         made = Correction(record.offset, request.does, request.id.encode(), note, text)
         return signed_correction(made, self._fingerprinter)

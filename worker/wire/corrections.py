@@ -32,6 +32,8 @@ MOST_CHARACTERS = 50_000
 _BYTES = 40
 """About how many bytes a correction takes in a frame besides its parts."""
 _TEXT_CHARACTERS = 200
+_LATEST = 253_402_300_799_999
+"""The last ms of the year 9999, which can still be written as a date."""
 _NAME_CHARACTERS = 100
 
 
@@ -109,7 +111,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     def note(self, at: int) -> bytes:
         """Return what is noted of it, packed; ``at`` in ms."""
         note = Note(
-            at,
+            min(max(0, at), _LATEST),
             self.by[:_NAME_CHARACTERS],
             self.why[:_TEXT_CHARACTERS],
             self.text[:_TEXT_CHARACTERS],
