@@ -21,7 +21,7 @@ from worker.formats.base import Unreadable
 from worker.index.store_reader import MetBucket, ShardAnswer, StoreReader
 from worker.queries.answers import Answer, First, Found, Met, rejected
 from worker.queries.questions import Question
-from worker.stages.corrections import NO_CORRECTIONS, Corrections
+from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, nearest
 from worker.wire import Layout
 
 __all__ = ["Asker", "Shards"]
@@ -79,26 +79,18 @@ class Asker:
         asked = [one for one in questions if isinstance(one, Question)]
         prints = self._fingerprinter.fingerprint([one.text for one in asked])
         times = np.array([one.time for one in asked], np.int64)
-        allowed = self._allowed(prints, corrections)
+        allowed = nearest(
+            corrections.allowances, prints.keys[:, -1], prints.sketches, self._rules.threshold
+        )
         found = iter(self._found(shards, prints, times, allowed))
         return [rejected(one) if isinstance(one, Unreadable) else next(found) for one in questions]
-
-    def _allowed(self, prints: Fingerprints, held: Corrections) -> dict[int, str]:
-        """Return the allowances that hold for texts, the most similar of each, by their rows."""
-        best = np.zeros(len(prints.keys))
-        found: dict[int, str] = {}
-        for one in held.allowances if len(best) else ():
-            near = one.similarities(prints.keys[:, -1], prints.sketches, self._rules.threshold)
-            for row in np.flatnonzero(near > best).tolist():
-                best[row], found[row] = near[row], one.id.decode(errors="replace")
-        return found
 
     def _found(
         self,
         shards: Shards,
         prints: Fingerprints,
         times: npt.NDArray[np.int64],
-        allowed: Mapping[int, str],
+        allowed: Mapping[int, Allowed],
     ) -> Iterator[Answer]:
         blank = prints.blank.tolist()
         (rows,) = np.nonzero(~prints.blank)
@@ -111,7 +103,8 @@ class Asker:
             if is_blank:
                 yield rejected(Unreadable("empty-text", _BLANK))
             elif row in allowed:
-                yield replaced(next(merged), verdict="unique", allowed_by=allowed[row])
+                by = allowed[row].id.decode(errors="replace")
+                yield replaced(next(merged), verdict="unique", allowed_by=by)
             else:
                 yield next(merged)
 
