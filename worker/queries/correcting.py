@@ -84,9 +84,9 @@ class Corrected(msgspec.Struct, frozen=True):
 class Made(msgspec.Struct, frozen=True):
     """A correction: an allowance that holds, or the note on an erasure.
 
-    ``id`` is that of the allowance or the document, ``at`` when it was made, ``until`` when it ends,
-    in ms since 1970; null: never. ``text`` is the beginning of what is
-    allowed, ``source`` where the forgotten document is, as ``partition-offset``.
+    ``id`` is that of the allowance or the document, ``at`` when it was made, ``until`` when it
+    ends, in ms since 1970; null: never. ``text`` is the beginning of what is allowed, ``source``
+    where the forgotten document is, as ``partition-offset``.
     """
 
     kind: Literal["allow", "forget"]
