@@ -5,6 +5,7 @@ from __future__ import annotations
 from worker.bus.port import (
     UNREADABLE_HEADERS,
     Aborted,
+    Away,
     AnyOutgoing,
     Bus,
     BusError,
@@ -39,6 +40,7 @@ from worker.bus.port import (
 __all__ = [
     "UNREADABLE_HEADERS",
     "Aborted",
+    "Away",
     "AnyOutgoing",
     "Bus",
     "BusError",

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from worker.bus.errors import (
     Aborted,
+    Away,
     BusError,
     Denied,
     Fenced,
@@ -48,6 +49,7 @@ __all__ = [
     "NO_EPOCHS",
     "UNREADABLE_HEADERS",
     "Aborted",
+    "Away",
     "AnyOutgoing",
     "Bus",
     "BusError",

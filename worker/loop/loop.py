@@ -14,6 +14,7 @@ import numpy as np
 
 from worker.bus import (
     Aborted,
+    Away,
     BusError,
     Member,
     OffsetOutOfRange,
@@ -221,7 +222,12 @@ class Loop:
         batches = polled.batches
         metrics.add(table.RECORDS, sum(map(len, batches)), self.stage.name)
         quiet = self._ahead(self._idle())
-        burst = self.stage.process(self._accept(batches), self._pace.size, quiet)
+        try:
+            burst = self.stage.process(self._accept(batches), self._pace.size, quiet)
+        except Away as error:
+            _log.warning("%s: %s", self.stage.name, error)
+            self._adopt(self._assigned)
+            return False
         self._more = burst.more
         self.busy = bool(batches or burst.more or burst.starts)
         if burst.offsets:
