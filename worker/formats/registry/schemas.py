@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NamedTuple, Protocol
+from weakref import finalize
 
 from worker.bus import Away, Denied
 from worker.formats.registry.wire_format import NO_SCHEMA, id_of, named
@@ -88,6 +89,8 @@ class Registry:
         self._client = SchemaRegistryClient(conf)
         # A client keeps one form of a schema. Protobuf is asked for as a descriptor, too.
         self._serialized = SchemaRegistryClient(conf)
+        for client in (self._client, self._serialized):
+            finalize(self, client.close)
         self._errors = (httpx.HTTPError, ValueError, TypeError, AttributeError, LookupError)
 
     def fetch(self, ident: int | str) -> Fetched:
