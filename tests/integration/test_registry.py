@@ -11,8 +11,13 @@ from localkafka.registry import SchemaRegistry
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.command_line import on_kafka
-from tests.worker.formats.registry.parts import avro_value, document_file, mark, serialized
-from tests.worker.formats.registry.test_protobuf import value_of
+from tests.worker.formats.registry.parts import (
+    avro_value,
+    document_file,
+    mark,
+    serialized,
+    value_of,
+)
 from worker.bus import Outgoing, Record
 from worker.wire.headers import MATCHES, REASON
 
@@ -45,7 +50,11 @@ def register(registry: SchemaRegistry) -> list[int]:
     return [
         registry.register("pages", "AVRO", json.dumps(PAGE), ("p.Person", "person")),
         registry.register("messages", "PROTOBUF", serialized(FILE)),
-        registry.register("objects", "JSON", '{"type": "object"}'),
+        registry.register(
+            "objects",
+            "JSON",
+            '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}',
+        ),
         registry.register("keys", "AVRO", '"string"'),
     ]
 

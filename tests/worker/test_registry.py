@@ -13,8 +13,8 @@ from tests.worker.formats.registry.parts import (
     document_file,
     mark,
     serialized,
+    value_of,
 )
-from tests.worker.formats.registry.test_protobuf import value_of
 from worker.app import Application
 from worker.bus import Outgoing, Record
 from worker.bus.memory import MemoryBus

@@ -5,8 +5,8 @@ from __future__ import annotations
 from worker.bus.port import (
     UNREADABLE_HEADERS,
     Aborted,
-    Away,
     AnyOutgoing,
+    Away,
     Bus,
     BusError,
     Claim,
@@ -40,8 +40,8 @@ from worker.bus.port import (
 __all__ = [
     "UNREADABLE_HEADERS",
     "Aborted",
-    "Away",
     "AnyOutgoing",
+    "Away",
     "Bus",
     "BusError",
     "Claim",

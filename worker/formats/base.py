@@ -191,7 +191,7 @@ class DocumentFormat(ABC):
         except Unreadable:
             return None
 
-    def prepare(self, batches: Sequence[RecordBatch]) -> None:
+    def prepare(self, batches: Sequence[RecordBatch]) -> None:  # noqa: B027 -- most need nothing
         """Get what it takes to read some records from elsewhere, so that reading never waits.
 
         Raises:

@@ -41,7 +41,7 @@ class Keys:
     that would be longer than ``most`` is cut, and ends with ``~sha256:`` and the SHA-256 of the key
     in hexadecimal. ``text``: the same, and no other keys. ``bytes``: all keys are written in
     hexadecimal. ``long`` and ``int``: signed big-endian numbers of 8 and 4 bytes, written in
-    decimal. ``registry``: they have a schema, see `worker.formats.registry`. ``ignore``: keys are no
+    decimal. ``registry``: with a schema, see `worker.formats.registry`. ``ignore``: keys are no
     ids. An empty key is none in all of these.
     """
 

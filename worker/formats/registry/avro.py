@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_reader
+from fastavro import parse_schema
+from fastavro._read import _read_data as read_data
 from fastavro._read_py import schemaless_reader as bounded_reader
 from fastavro.schema import SchemaParseException
 from fastavro.types import Schema
 
 from worker.formats.registry.wanted import Wanted
-from worker.formats.registry.wire_format import NOT_BY_SCHEMA
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["AvroDecoder"]
@@ -27,8 +28,18 @@ _MOMENTS: Final = frozenset((
     "local-timestamp-micros",
 ))  # fmt: skip
 """Logical types that are read as such; what has another one is what it is stored as."""
+_RECORDS: Final = frozenset(("record", "error"))
 _ERRORS: Final = (EOFError, LookupError, TypeError, ValueError, OverflowError)
 """What fastavro raises about bytes that aren't what the schema says."""
+
+_OPTIONS: Final = {
+    "return_record_name": False,
+    "return_record_name_override": False,
+    "return_named_type": False,
+    "return_named_type_override": False,
+    "handle_unicode_errors": "strict",
+}
+"""The defaults of `fastavro.schemaless_reader`."""
 
 _Named = dict[str, Any]
 """The definitions of types by their full names."""
@@ -54,14 +65,13 @@ class AvroDecoder:
             raise ValueError(f"{type(error).__name__}: {error}") from None
         shape = _Shape(named)
         shape.look(self._schema, frozenset())
-        # The compiled reader calls itself once for each level, and would overflow the stack.
-        self._read = bounded_reader if shape.recursive else schemaless_reader
+        self._recursive = shape.recursive
         self._reader: Schema | None = None
+        readers: _Named = {}
         if needed is not None:
-            try:
-                self._reader = parse_schema(_Pruned(named).of(self._schema, needed))
-            except _TwiceError:
-                self._reader = None
+            with suppress(_TwiceError):
+                self._reader = parse_schema(_Pruned(named).of(self._schema, needed), readers)
+        self._named = {"writer": named, "reader": readers}
         top = named.get(self._schema) if isinstance(self._schema, str) else self._schema
         listed = top.get("fields", ()) if isinstance(top, dict) else ()
         self.names: Sequence[str] = [one["name"] for one in listed]
@@ -75,19 +85,24 @@ class AvroDecoder:
         stream = BytesIO(value)
         stream.seek(start)
         try:
-            found: object = self._read(stream, self._schema, self._reader)
+            if self._recursive:
+                # The compiled reader calls itself for each level, and would overflow the stack.
+                found: object = bounded_reader(stream, self._schema, self._reader)
+            else:
+                # `schemaless_reader` does no more, but compares the schemas each time.
+                found = read_data(stream, self._schema, self._named, self._reader, _OPTIONS)
         except RecursionError:
             raise Unreadable("too-deep", "the Avro value is nested too deeply") from None
         except IndexError:
             said = "the value ends too early, or has an index that the schema doesn't have"
-            raise Unreadable(NOT_BY_SCHEMA, f"not what the Avro schema says: {said}") from None
+            raise Unreadable("not-by-schema", f"not what the Avro schema says: {said}") from None
         except _ERRORS as error:
             said = str(error)[:100] or "the value ends too early"
-            raise Unreadable(NOT_BY_SCHEMA, f"not what the Avro schema says: {said}") from None
+            raise Unreadable("not-by-schema", f"not what the Avro schema says: {said}") from None
         left = len(value) - stream.tell()
         if left:
             raise Unreadable(
-                NOT_BY_SCHEMA, f"not what the Avro schema says: {left} bytes are left over"
+                "not-by-schema", f"not what the Avro schema says: {left} bytes are left over"
             )
         return found
 
@@ -111,20 +126,15 @@ class _Pruned:
         """
         if isinstance(schema, list):
             return [self.of(one, needed) for one in schema]
-        full = self._named.get(schema) if isinstance(schema, str) else schema
-        if full is None:
-            return schema
-        match full["type"]:
-            case "array":
-                return {**full, "items": self.of(full["items"], needed)}
-            case "map":
-                return {**full, "values": self.of(full["values"], _ALL)}
-            case "record" | "error":
-                return self._once(full, needed) or self._record(full, needed)
-            case "enum" | "fixed":
-                return self._once(full, _ALL) or full
-            case _:
-                return full
+        full = self._named.get(schema, {"type": schema}) if isinstance(schema, str) else schema
+        kind = full["type"]
+        if kind in _RECORDS:
+            return self._once(full, needed) or self._record(full, needed)
+        if kind in {"enum", "fixed"}:
+            return self._once(full, _ALL) or full
+        if kind == "array":
+            return {**full, "items": self.of(full["items"], needed)}
+        return {**full, "values": self.of(full["values"], _ALL)} if kind == "map" else full
 
     def _once(self, full: Mapping[str, Any], needed: Wanted) -> str | None:
         """Return the name of a type that has been defined; otherwise note that it is."""
@@ -162,35 +172,29 @@ class _Shape:
         Raises:
             ValueError: an array has elements that take no bytes: a short value may have any number.
         """
-        if isinstance(schema, list):
-            for one in schema:
+        full = self._named.get(schema, schema) if isinstance(schema, str) else schema
+        if isinstance(full, list):
+            for one in full:
                 self.look(one, above)
             return False
-        full = self._named.get(schema, schema) if isinstance(schema, str) else schema
-        if isinstance(full, str):
-            return full == "null"
-        match full["type"]:
-            case "record" | "error":
-                name = full["name"]
-                if name in above:
-                    self.recursive = True
-                    return False
-                if name not in self._weightless:
-                    within = above | {name}
-                    fields = [self.look(one["type"], within) for one in full["fields"]]
-                    self._weightless[name] = all(fields)
-                return self._weightless[name]
-            case "array":
-                if self.look(full["items"], above):
-                    raise ValueError("it has an array whose elements take no bytes")
-                return False
-            case "map":
-                self.look(full["values"], above)
-                return False
-            case "fixed":
-                return full["size"] == 0
-            case kind:
-                return kind == "null"
+        kind = full if isinstance(full, str) else full["type"]
+        if kind in _RECORDS:
+            return self._record(full, above)
+        if kind == "array" and self.look(full["items"], above):
+            raise ValueError("it has an array whose elements take no bytes")
+        if kind == "map":
+            self.look(full["values"], above)
+        return kind == "null" or (kind == "fixed" and full["size"] == 0)
+
+    def _record(self, full: Mapping[str, Any], above: frozenset[str]) -> bool:
+        name = full["name"]
+        if name in above:
+            self.recursive = True
+            return False
+        if name not in self._weightless:
+            fields = [self.look(one["type"], above | {name}) for one in full["fields"]]
+            self._weightless[name] = all(fields)
+        return self._weightless[name]
 
 
 def _stored(schema: Any) -> Any:  # noqa: ANN401 -- JSON

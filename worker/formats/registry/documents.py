@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Final
 
 import msgspec
 
@@ -20,12 +21,19 @@ from worker.formats.registry.protobuf import ProtobufDecoder
 from worker.formats.registry.schemas import Decoder, Fetched, Registry, RegistryOptions, Schemas
 from worker.formats.registry.wanted import Wanted, wanted
 from worker.formats.registry.wire_format import (
-    NO_SCHEMA, mark_of, mark_or_none, whole, whole_batch
+    mark_of,
+    mark_or_none,
+    whole,
+    whole_batch,
 )  # fmt: skip
 from worker.formats.times import since_epoch
 from worker.formats.unreadable import Unreadable, kind_of
 
 __all__ = ["RegistryFormat"]
+
+
+_SHORT: Final = 5
+"""The length of a mark with an id. A longer one has a GUID."""
 
 
 class RegistryFormat(JsonFormat):
@@ -56,6 +64,7 @@ class RegistryFormat(JsonFormat):
         needed = wanted(texts, paths)
         self._names = list(dict.fromkeys([*needed.fields, *(one.name for one in texts + paths)]))
         self._values = Schemas(fetch, self._decoder_of(needed))
+        self._known = self._values.known
         super().__init__(options)
         self._plain = False
         self._read_time = _with_moments(self._read_time)
@@ -102,7 +111,7 @@ class RegistryFormat(JsonFormat):
         try:
             names: Sequence[str] = self._values.decoder(mark_of(value)).names
         except Away as error:
-            raise Unreadable(NO_SCHEMA, str(error)) from None
+            raise Unreadable("no-schema", str(error)) from None
         return names
 
     def can_splice(self, value: bytes) -> bool:  # noqa: ARG002 -- none can
@@ -120,8 +129,12 @@ class RegistryFormat(JsonFormat):
         return self._decoded, fields
 
     def _decoded(self, value: bytes) -> object:
-        mark = mark_of(value)
-        found = self._values.decoder(mark).decode(value, len(mark))
+        decoder = self._known.get(value[:_SHORT])  # A hot path.
+        if decoder is not None:
+            found = decoder.decode(value, _SHORT)
+        else:
+            mark = mark_of(value)
+            found = self._values.decoder(mark).decode(value, len(mark))
         if not isinstance(found, dict):
             raise Unreadable("not-an-object", f"the value is {kind_of(found)}, not a record")
         return found

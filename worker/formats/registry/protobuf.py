@@ -16,7 +16,6 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from worker.formats.registry.wanted import Wanted
-from worker.formats.registry.wire_format import NOT_BY_SCHEMA
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["ProtobufDecoder", "is_serialized"]
@@ -96,7 +95,7 @@ class ProtobufDecoder:
             return read(message)
         except (DecodeError, OverflowError, ValueError) as error:
             raise Unreadable(
-                NOT_BY_SCHEMA, f"not what the Protobuf schema says: {str(error)[:100]}"
+                "not-by-schema", f"not what the Protobuf schema says: {str(error)[:100]}"
             ) from None
 
     def _message(self, indexes: tuple[int, ...]) -> tuple[type[Message], _Read]:
@@ -108,7 +107,7 @@ class ProtobufDecoder:
         names = [self._file.package] if self._file.package else []
         for index in indexes:
             if not 0 <= index < len(declared):
-                raise Unreadable(NOT_BY_SCHEMA, f"the schema has no message with index {indexes}")
+                raise Unreadable("not-by-schema", f"the schema has no message with index {indexes}")
             names.append(declared[index].name)
             declared = declared[index].nested_type
         descriptor = self._pool.FindMessageTypeByName(".".join(names))
@@ -169,7 +168,7 @@ def _indexes(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
         return _FIRST, start + 1
     count, start = _varint(value, start)
     if not 0 < count <= _DEEPEST:
-        raise Unreadable(NOT_BY_SCHEMA, f"a message has {count} indexes")
+        raise Unreadable("not-by-schema", f"a message has {count} indexes")
     indexes = []
     for _ in range(count):
         index, start = _varint(value, start)
@@ -184,7 +183,7 @@ def _varint(value: bytes, start: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:  # noqa: PLR2004 -- the last byte of a number
             return (number >> 1) ^ -(number & 1), start + place + 1
-    raise Unreadable(NOT_BY_SCHEMA, "the indexes of the message end too early")
+    raise Unreadable("not-by-schema", "the indexes of the message end too early")
 
 
 def _object(descriptor: Descriptor, needed: Wanted) -> _Read:

@@ -10,8 +10,11 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple, Protocol
 from weakref import finalize
 
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
+from confluent_kafka.schema_registry.common._httpx_compat import httpx
+
 from worker.bus import Away, Denied
-from worker.formats.registry.wire_format import NO_SCHEMA, id_of, named
+from worker.formats.registry.wire_format import id_of, named
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["Decoder", "Fetched", "Registry", "RegistryOptions", "Schemas"]
@@ -25,9 +28,12 @@ _REFUSED_SECONDS = 60.0
 """How long it counts that the registry has no schema of an id."""
 _MOST_REFUSED = 10_000
 _UNKNOWN = 404
+_NO_REASON = (None, -1, _UNKNOWN)
 _NOT_ALLOWED = (401, 403)
 _WAIT_FOR = (408, 429)
 _REFUSALS = range(400, 500)
+_ERRORS = (httpx.HTTPError, ValueError, TypeError, AttributeError, LookupError)
+"""What the client raises if nobody answers, or answers what no registry would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +71,8 @@ class Registry:
     """Asks a schema registry, by the client that comes with confluent-kafka."""
 
     def __init__(self, options: RegistryOptions) -> None:
-        """Take where it is. Nothing is sent yet.
-
-        Raises:
-            ImportError: the client needs more packages.
-            ValueError: the address, or the file with certificates, can't be used.
-            OSError: that file can't be read.
-        """
-        # Slow to import, and an extra.
-        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
-        from confluent_kafka.schema_registry.common._httpx_compat import httpx  # noqa: PLC0415
-
-        conf: dict[str, Any] = {
+        """Take where it is. Nothing is sent yet."""
+        conf: dict[str, object] = {
             "url": options.url,
             "timeout": options.timeout_seconds,
             "max.retries": 0,
@@ -91,7 +87,6 @@ class Registry:
         self._serialized = SchemaRegistryClient(conf)
         for client in (self._client, self._serialized):
             finalize(self, client.close)
-        self._errors = (httpx.HTTPError, ValueError, TypeError, AttributeError, LookupError)
 
     def fetch(self, ident: int | str) -> Fetched:
         """Return the schema with an id or a GUID.
@@ -101,63 +96,54 @@ class Registry:
             Away: it can't be asked now.
             Denied: it doesn't let us, or isn't one.
         """
-        found = self._asked(ident, lambda client: _schema(client, ident, None), self._client)
-        kind = found.schema_type or "AVRO"
-        client, form = self._client, None
-        if kind == "PROTOBUF":
-            client, form = self._serialized, "serialized"
-            found = self._asked(ident, lambda one: _schema(one, ident, form), client)
-        references: dict[str, str] = {}
-        self._collect(found, ident, client, form, references)
-        return Fetched(kind, found.schema_str or "", list(references.items()))
-
-    def _collect(  # noqa: PLR0913, PLR0917 -- what it passes on to itself
-        self,
-        schema: Any,
-        ident: int | str,
-        client: Any,
-        form: str | None,
-        into: dict[str, str],  # noqa: ANN401 -- of the client, which is an extra
-    ) -> None:
-        """Add the schemas that one refers to."""
-        for one in schema.references or ():
-            if one.name in into:
-                continue
-            found = self._asked(
-                ident,
-                lambda client, one=one: client.get_version(one.subject, one.version, True, form),
-                client,
-            ).schema
-            self._collect(found, ident, client, form, into)
-            into[one.name] = found.schema_str or ""
-
-    def _asked(self, ident: int | str, ask: Callable[[Any], Any], client: Any) -> Any:  # noqa: ANN401 -- of the client, which is an extra
-        from confluent_kafka.schema_registry import SchemaRegistryError  # noqa: PLC0415
-
         try:
-            return ask(client)
+            found = _schema(self._client, ident)
+            kind = found.schema_type or "AVRO"
+            if kind != "PROTOBUF":
+                return _with_references(self._client, kind, found)
+            found = _schema(self._serialized, ident, "serialized")
+            return _with_references(self._serialized, kind, found, "serialized")
         except SchemaRegistryError as error:
             raise self._refusal(ident, error) from None
-        except self._errors as error:
+        except _ERRORS as error:
             said = str(error) or type(error).__name__
             raise Away(f"the schema registry {self._url} is away: {said}") from None
 
-    def _refusal(self, ident: int | str, error: Any) -> Exception:  # noqa: ANN401 -- of the client, which is an extra
-        status, code = error.http_status_code, error.error_code
+    def _refusal(self, ident: int | str, error: SchemaRegistryError) -> Exception:
+        status = error.http_status_code
         answer = f"the schema registry {self._url} answered {status} to {named(ident)}"
         if status in _NOT_ALLOWED:
             return Denied(f"{answer}: see registry.credentials_file")
         if status in _WAIT_FOR or status not in _REFUSALS:
             return Away(answer)
-        if isinstance(ident, int) and status == _UNKNOWN and code in {None, -1, _UNKNOWN}:
+        if isinstance(ident, int) and status == _UNKNOWN and error.error_code in _NO_REASON:
             return Denied(f"{answer}, without a reason of its own: see registry.url")
-        return Unreadable(NO_SCHEMA, f"the registry doesn't have {named(ident)} ({status})")
+        return Unreadable("no-schema", f"the registry doesn't have {named(ident)} ({status})")
 
 
-def _schema(client: Any, ident: int | str, form: str | None) -> Any:  # noqa: ANN401 -- of the client, which is an extra
+def _schema(client: SchemaRegistryClient, ident: int | str, form: str | None = None) -> Schema:
     if isinstance(ident, int):
         return client.get_schema(ident, fmt=form)
     return client.get_schema_by_guid(ident, fmt=form)
+
+
+def _with_references(
+    client: SchemaRegistryClient, kind: str, schema: Schema, form: str | None = None
+) -> Fetched:
+    """Return a schema with all that it refers to."""
+    found: dict[str, str] = {}
+
+    def collect(one: Schema) -> None:
+        for reference in one.references or ():
+            name = reference.name or ""
+            if name not in found:
+                subject, version = reference.subject or "", reference.version or 1
+                theirs = client.get_version(subject, version, deleted=True, fmt=form).schema
+                collect(theirs)
+                found[name] = theirs.schema_str or ""
+
+    collect(schema)
+    return Fetched(kind, schema.schema_str or "", list(found.items()))
 
 
 class _Refused(NamedTuple):
@@ -182,7 +168,8 @@ class Schemas:
         self._made = made
         self._clock = clock
         self._pause = pause
-        self._decoders: dict[bytes, Decoder] = {}
+        self.known: dict[bytes, Decoder] = {}
+        """The decoders by marks: whoever is in a hurry looks here first."""
         self._refused: dict[bytes, _Refused] = {}
 
     def decoder(self, mark: bytes) -> Decoder:
@@ -193,7 +180,7 @@ class Schemas:
             Away: the registry can't be asked now.
             Denied: the registry doesn't let us.
         """
-        found = self._decoders.get(mark)
+        found = self.known.get(mark)
         if found is not None:
             return found
         if mark not in self._refused:
@@ -201,7 +188,7 @@ class Schemas:
         refused = self._refused.get(mark)
         if refused is not None:
             raise refused.why
-        return self._decoders[mark]
+        return self.known[mark]
 
     def prepare(self, marks: Iterable[bytes]) -> None:
         """Ask for what isn't known of these marks; wait some seconds if the registry is away.
@@ -213,7 +200,7 @@ class Schemas:
         now = self._clock()
         if len(self._refused) > _MOST_REFUSED:
             self._refused.clear()
-        for mark in sorted(set(marks) - self._decoders.keys()):
+        for mark in sorted(set(marks) - self.known.keys()):
             refused = self._refused.get(mark)
             if refused is None or now - refused.at > _REFUSED_SECONDS:
                 self._await(mark, now + _WAIT_SECONDS)
@@ -240,7 +227,7 @@ class Schemas:
         self._refused.pop(mark, None)
         try:
             ident = id_of(mark)
-            self._decoders[mark] = self._usable(ident)
+            self.known[mark] = self._usable(ident)
         except Unreadable as error:
             self._refused[mark] = _Refused(error, self._clock())
 
@@ -249,6 +236,6 @@ class Schemas:
         try:
             made = self._made(fetched)
         except ValueError as error:
-            raise Unreadable(NO_SCHEMA, f"{named(ident)} can't be used: {error}") from None
+            raise Unreadable("no-schema", f"{named(ident)} can't be used: {error}") from None
         _log.info("%s (%s) is known now", named(ident), fetched.kind.lower())
         return made

@@ -17,8 +17,6 @@ from worker.bus import Header, Record, RecordBatch
 from worker.formats.unreadable import Unreadable
 
 __all__ = [
-    "NOT_BY_SCHEMA",
-    "NO_SCHEMA",
     "id_of",
     "mark_of",
     "mark_or_none",
@@ -26,11 +24,6 @@ __all__ = [
     "whole",
     "whole_batch",
 ]
-
-NO_SCHEMA: Final = "no-schema"
-"""The code of a document whose schema isn't to be had."""
-NOT_BY_SCHEMA: Final = "not-by-schema"
-"""The code of a document that can't be decoded by its schema."""
 
 _LENGTHS: Final = {0: 5, 1: 17}
 """The bytes of a mark by its first one, the version."""
@@ -56,7 +49,7 @@ def mark_of(value: bytes) -> bytes:
     mark = mark_or_none(value)
     if mark is None:
         raise Unreadable(
-            NO_SCHEMA,
+            "no-schema",
             "no schema id: neither byte 0 and 4 bytes in front, nor a GUID in a header; the first"
             f" bytes are {value[:8].hex(' ') or 'missing'}",
         )
@@ -73,7 +66,7 @@ def id_of(mark: bytes) -> int | str:
         return str(UUID(bytes=mark[1:]))
     number = int.from_bytes(mark[1:], "big")
     if not 0 < number <= _MOST:
-        raise Unreadable(NO_SCHEMA, f"{number} is not the id of a schema")
+        raise Unreadable("no-schema", f"{number} is not the id of a schema")
     return number
 
 

@@ -9,13 +9,15 @@ from io import BytesIO
 from uuid import UUID
 
 from fastavro import parse_schema, schemaless_writer
+from google.protobuf import timestamp_pb2, wrappers_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 from worker.bus import Record, RecordBatch
 from worker.formats.base import Document, DocumentOptions
 from worker.formats.registry.documents import RegistryFormat
 from worker.formats.registry.schemas import Fetched
-from worker.formats.registry.wire_format import NO_SCHEMA
 from worker.formats.unreadable import Unreadable
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "read",
     "record",
     "serialized",
+    "value_of",
 ]
 
 GUID = "89791762-2336-4186-9674-299b90a802e2"
@@ -51,7 +54,7 @@ DOCUMENT = {
 class Shelf:
     """Schemas by their ids; counts how often each is asked for."""
 
-    def __init__(self, **named: Fetched) -> None:
+    def __init__(self) -> None:
         self.schemas: dict[int | str, Fetched] = {}
         self.asked: list[int | str] = []
         self.error: Exception | None = None
@@ -61,7 +64,7 @@ class Shelf:
         if self.error is not None:
             raise self.error
         if ident not in self.schemas:
-            raise Unreadable(NO_SCHEMA, f"the registry doesn't have {ident}")
+            raise Unreadable("no-schema", f"the registry doesn't have {ident}")
         return self.schemas[ident]
 
 
@@ -98,6 +101,16 @@ def serialized(file: FileDescriptorProto) -> str:
 
 def proto(file: FileDescriptorProto, *references: tuple[str, str]) -> Fetched:
     return Fetched("PROTOBUF", serialized(file), list(references))
+
+
+def value_of(file: FileDescriptorProto, message: str = "Document", **fields: object) -> bytes:
+    """Return a message of a file in bytes."""
+    pool = DescriptorPool()
+    for known in (timestamp_pb2, wrappers_pb2):
+        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    pool.Add(file)
+    made = GetMessageClass(pool.FindMessageTypeByName(f"docs.{message}"))(**fields)
+    return bytes(made.SerializeToString())
 
 
 def made(shelf: Shelf, **options: object) -> RegistryFormat:

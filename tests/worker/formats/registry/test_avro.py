@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -191,10 +192,8 @@ def test_bytes_that_the_schema_does_not_describe_are_rejected(rest: bytes, why: 
 @given(st.binary(max_size=200), st.sampled_from([DOCUMENT, ENVELOPE, TREE]))
 def test_no_bytes_do_more_than_be_rejected(rest: bytes, schema: object) -> None:
     documents = made(shelf(schema), id_field="after.id", text_fields=("text", "after.parts[]"))
-    try:
-        read(documents, record(mark(1) + rest))
-    except Unreadable as error:
-        assert error.detail
+    with suppress(Unreadable):
+        assert read(documents, record(mark(1) + rest)).text
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,11 @@ def test_json_with_a_schema_is_read() -> None:
     value = mark(6) + b'{"id": 5, "a": {"text": "x"}, "more": ["y", "z"], "other": [1]}'
     assert read(documents, record(value))[:2] == (b"5", "x\ny\nz")
     assert not documents.can_splice(value)
-    for wrong, why in ((b"[]", "not-an-object"), (b"{", "not-json"), (b'{"id":' + b"[" * 99_999, "too-deep")):
+    for wrong, why in (
+        (b"[]", "not-an-object"),
+        (b"{", "not-json"),
+        (b'{"id":' + b"[" * 99_999, "too-deep"),
+    ):
         with pytest.raises(Unreadable, match=why):
             read(documents, record(mark(6) + wrong))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
-from google.protobuf import timestamp_pb2, wrappers_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +22,7 @@ from tests.worker.formats.registry.parts import (
     read,
     record,
     serialized,
+    value_of,
 )
 from worker.formats.base import Document
 from worker.formats.registry.schemas import Fetched
@@ -32,16 +31,6 @@ from worker.formats.unreadable import Unreadable
 STRING, LONG, MESSAGE = Field.TYPE_STRING, Field.TYPE_INT64, Field.TYPE_MESSAGE
 PLAIN = document_file(("id", STRING), ("text", STRING), ("rank", LONG))
 FIRST = b"\0"
-
-
-def value_of(file: FileDescriptorProto, message: str = "Document", **fields: object) -> bytes:
-    """Return a message of a file in bytes."""
-    pool = DescriptorPool()
-    for known in (timestamp_pb2, wrappers_pb2):
-        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-    pool.Add(file)
-    made = GetMessageClass(pool.FindMessageTypeByName(f"docs.{message}"))(**fields)
-    return bytes(made.SerializeToString())
 
 
 def shelf(file: FileDescriptorProto = PLAIN) -> Shelf:
@@ -188,7 +177,5 @@ def test_no_bytes_do_more_than_be_rejected(rest: bytes) -> None:
         shelf(nested()), id_field="head.id", text_fields=("plain", "parts[].text"), time_field="at"
     )
     for value in (rest, FIRST + rest):
-        try:
-            read(documents, record(mark(1) + value))
-        except Unreadable as error:
-            assert error.detail
+        with suppress(Unreadable):
+            assert read(documents, record(mark(1) + value)).text

@@ -67,7 +67,7 @@ def test_the_password_is_sent_and_never_said(server: RegistryServer) -> None:
         (7, 200, b"", Away, "is away"),
     ],
 )
-def test_what_follows_from_each_answer(  # noqa: PLR0913, PLR0917 -- a table
+def test_what_follows_from_each_answer(
     server: RegistryServer,
     ident: int | str,
     status: int,
