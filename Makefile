@@ -108,12 +108,12 @@ bench-index: $(VENV)/.dev ## Measure the index up to 20 million documents (ARGS=
 
 lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(LOCK) pyproject.toml --extra serve --output-file requirements/runtime.txt
-	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --extra serve --extra s3 --extra gcs --extra azure \
+	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --extra serve --extra registry --extra s3 --extra gcs --extra azure \
 	    --output-file requirements/image.txt
 	@$(LOCK) --group build --output-file requirements/build.txt
 	@$(LOCK) --constraint requirements/build.txt --group wheel --output-file requirements/wheel.txt
 	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --constraint requirements/build.txt \
-	    --extra parquet --extra plots --extra serve --group dev --output-file requirements/dev.txt
+	    --extra parquet --extra plots --extra registry --extra serve --group dev --output-file requirements/dev.txt
 	@$(LOCK) --constraint requirements/dev.txt --group docs --output-file requirements/docs.txt
 
 notices: $(VENV)/.dev ## Write LICENSES-CRATES: the licences of what is linked into the core

@@ -8,6 +8,7 @@ from worker.bus.records import Claim, Outgoing, TopicPartition
 
 __all__ = [
     "Aborted",
+    "Away",
     "BusError",
     "Denied",
     "Fenced",
@@ -23,6 +24,10 @@ __all__ = [
 
 class BusError(Exception):
     """Fatal: the member can't continue. The message says what to do."""
+
+
+class Away(BusError):
+    """What it takes beside the log can't be reached now. Nothing was changed: try again."""
 
 
 class Denied(BusError):

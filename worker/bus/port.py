@@ -13,6 +13,7 @@ from typing import Protocol
 
 from worker.bus.errors import (
     Aborted,
+    Away,
     BusError,
     Denied,
     Fenced,
@@ -49,6 +50,7 @@ __all__ = [
     "UNREADABLE_HEADERS",
     "Aborted",
     "AnyOutgoing",
+    "Away",
     "Bus",
     "BusError",
     "Claim",

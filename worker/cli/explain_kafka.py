@@ -201,13 +201,14 @@ def _ident(documents: DocumentFormat, record: Record) -> str:
     source = _header(record, SOURCE)
     if source is None:
         return ""  # Passed on: a tombstone, or a delete with a value.
-    return (documents.identify(record.value or b"", record.key) or source).decode(errors="replace")
+    own = documents.whole(record)
+    return (documents.identify(own.value or b"", own.key) or source).decode(errors="replace")
 
 
 def _side(documents: DocumentFormat, record: Record) -> Side:
     ident = _ident(documents, record)
     try:
-        text = documents.read(record._replace(headers=())).text
+        text = documents.read(documents.whole(record)._replace(headers=())).text
     except Unreadable as error:
         raise CommandError(
             f"{ident!r}: {error}: these are not the settings of the workers that judged it",

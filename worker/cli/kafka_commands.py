@@ -191,6 +191,13 @@ def feed(
     from worker.cli.inputs import Reading
 
     settings = for_kafka(config, bootstrap, app)
+    if settings.documents.format == "registry":
+        from worker.cli.errors import CommandError
+
+        raise CommandError(
+            "documents.format: got registry, whose documents `neardup feed` can't write: use the"
+            " serializers of your own producers"
+        )
     reading = Reading.given(format_, encoding, settings.documents)
     if reading.format == "json" and settings.documents.format == "text":
         from worker.cli.errors import CommandError

@@ -237,6 +237,7 @@ class Screen:
         return table
 
     def _duplicate(self, record: Record) -> tuple[str, str, str, str]:
+        record = self._documents.whole(record)
         ident, text = self._id(record), self._documents.excerpt(record.value or b"")
         try:
             first = json.loads(_header(record, MATCHES) or b"[]")[0]
@@ -257,6 +258,7 @@ class Screen:
 
     def _id(self, record: Record) -> str:
         """Return the id of the document: its own, or else that of its key, or its position."""
+        record = self._documents.whole(record)
         found = self._documents.identify(record.value or b"", record.key)
         if found is not None:
             return found.decode()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from lsh.index import NO_TIME
 from worker.bus import UNREADABLE_HEADERS, Header, Record, RecordBatch
@@ -77,6 +77,9 @@ class DocumentOptions:
 class DocumentFormat(ABC):
     """One format of payloads. `worker.formats.choice` returns the one that the settings name."""
 
+    framed: ClassVar[bool] = False
+    """Whether values begin with the id of a schema, as `refuse_framed` would refuse them."""
+
     def __init__(self, options: DocumentOptions) -> None:
         """Keep the fields and the limits."""
         self._options = options
@@ -93,6 +96,7 @@ class DocumentFormat(ABC):
             Deleted: the record deletes a document.
             Unreadable: the document can't be judged; the error has the reason.
         """
+        record = self.whole(record)
         value = record.value
         assert value is not None  # noqa: S101 -- the caller handles tombstones
         self._check_record(record, value)
@@ -120,6 +124,7 @@ class DocumentFormat(ABC):
         parse, options = self._parse, self._options
         most_bytes, most_characters = options.max_record_bytes, options.max_text_characters
         most_id, timed, times_read = options.max_id_bytes, options.time_field is not None, 0
+        refused = None if self.framed else b"\0"
         ids: list[bytes] = []
         texts: list[str | None] = []
         times: list[int] = []
@@ -129,7 +134,7 @@ class DocumentFormat(ABC):
         for row, (value, key, own, stamp) in enumerate(columns):  # A hot path.
             ident, taken, time = b"", None, NO_TIME
             beside = self._size_beside(key, own) if key or own else 0
-            if value is not None and beside + len(value) <= most_bytes and value[:1] != b"\0":
+            if value is not None and beside + len(value) <= most_bytes and value[:1] != refused:
                 try:
                     found, text, given = parse(value)
                     ident = (
@@ -159,6 +164,7 @@ class DocumentFormat(ABC):
         Raises:
             Unreadable: it has none, or what it has is no id.
         """
+        tombstone = self.whole(tombstone)
         named = [value for name, value in tombstone.headers if name == FORGET]
         if named:
             return self._checked(named[-1] or b"")
@@ -184,6 +190,17 @@ class DocumentFormat(ABC):
             return self.keys.ident(key)
         except Unreadable:
             return None
+
+    def prepare(self, batches: Sequence[RecordBatch]) -> None:  # noqa: B027 -- most need nothing
+        """Get what it takes to read some records from elsewhere, so that reading never waits.
+
+        Raises:
+            Away: that isn't to be had now.
+        """
+
+    def whole(self, record: Record) -> Record:
+        """Return a record whose key and value the other methods read without its headers."""
+        return record
 
     @abstractmethod
     def excerpt(self, value: bytes) -> str:
@@ -264,7 +281,8 @@ class DocumentFormat(ABC):
             )
         if UNREADABLE_HEADERS[0] in record.headers:
             raise Unreadable("bad-headers", "the name of a header is not UTF-8")
-        refuse_framed(value)
+        if not self.framed:
+            refuse_framed(value)
 
     def _check_text(self, text: str) -> None:
         if len(text) > self._options.max_text_characters:

@@ -11,9 +11,17 @@ from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
 from worker.settings import ConfigurationError, Settings
 
-__all__ = ["document_format", "key_format", "line_format", "text_format", "watched_fields"]
+__all__ = [
+    "document_format",
+    "key_format",
+    "line_format",
+    "plain_format",
+    "text_format",
+    "watched_fields",
+]
 
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
+"""Documents that are no records are JSON where those on *documents* have a schema."""
 
 _MATCH_RESERVE_BYTES = 2 * 2 * (6 * 1_024 + 64) + 512
 """The most bytes that an output record adds to its input: the best match, once more as the first
@@ -22,8 +30,19 @@ value; and the other headers."""
 
 
 def document_format(settings: Settings) -> DocumentFormat:
-    """Return the format of an application's documents."""
-    return _FORMATS[settings.documents.format](_options(settings))
+    """Return the format of an application's documents.
+
+    Raises:
+        ConfigurationError: the registry's settings can't be used, or packages are missing.
+    """
+    if settings.documents.format == "registry":
+        return _with_registry(settings)
+    return plain_format(settings)
+
+
+def plain_format(settings: Settings) -> DocumentFormat:
+    """Return the format of documents that are no records; those with a schema are JSON then."""
+    return _plain(settings, _options(settings))
 
 
 def key_format(settings: Settings, field: str | None) -> DocumentFormat:
@@ -37,7 +56,7 @@ def key_format(settings: Settings, field: str | None) -> DocumentFormat:
     """
     options = replace(_options(settings), max_id_bytes=sys.maxsize)
     if field is None:
-        return _FORMATS[settings.documents.format](options)
+        return _plain(settings, options)
     try:
         return JsonFormat(replace(options, id_field=single(field)))
     except ValueError as error:
@@ -46,8 +65,7 @@ def key_format(settings: Settings, field: str | None) -> DocumentFormat:
 
 def line_format(settings: Settings) -> DocumentFormat:
     """Return the format of an application's documents in files, where keys are names of lines."""
-    options = replace(_options(settings), key="auto", require_id=False)
-    return _FORMATS[settings.documents.format](options)
+    return _plain(settings, replace(_options(settings), key="auto", require_id=False))
 
 
 def text_format(settings: Settings) -> DocumentFormat:
@@ -69,6 +87,30 @@ def watched_fields(settings: Settings) -> tuple[str, ...]:
     if documents.time_field is not None:
         fields.append(documents.time_field)
     return tuple(fields)
+
+
+def _plain(settings: Settings, options: DocumentOptions) -> DocumentFormat:
+    return _FORMATS.get(settings.documents.format, JsonFormat)(options)
+
+
+def _with_registry(settings: Settings) -> DocumentFormat:
+    given = settings.registry
+    try:
+        from worker.formats.registry.documents import (  # noqa: PLC0415 -- an extra
+            RegistryFormat,
+            RegistryOptions,
+        )
+
+        return RegistryFormat(
+            _options(settings),
+            RegistryOptions(
+                given.url or "", given.credentials(), given.ca_file, given.timeout_seconds
+            ),
+        )
+    except ImportError as error:
+        raise ConfigurationError(
+            f"documents.format: registry takes more ({error.name}): pip install 'neardup[registry]'"
+        ) from None
 
 
 def _options(settings: Settings) -> DocumentOptions:

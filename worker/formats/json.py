@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,7 +20,9 @@ from worker.formats.times import FIRST_TIME, LAST_TIME, time_reader
 from worker.formats.unreadable import NULL_TEXT, Unreadable, utf8
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
-__all__ = ["JsonFormat"]
+__all__ = ["Decode", "JsonFormat", "decoded", "decoder_of"]
+
+Decode: TypeAlias = Callable[[bytes], Any]
 
 
 _OWN = (DUPLICATE_OF, DUPLICATE_FIRST)
@@ -52,7 +54,7 @@ class JsonFormat(DocumentFormat):
         members = [options.id_field, *options.text_fields]
         if options.time_field is not None:
             members.append(options.time_field)
-        self._decode, self._fields = _reader(members)
+        self._decode, self._fields = self._reader(members)
         self._id_of = self._fields[options.id_field].get
         self._texts = [self._fields[member] for member in options.text_fields]
         self._only_text = self._texts[0].get if len(self._texts) == 1 else None
@@ -64,7 +66,7 @@ class JsonFormat(DocumentFormat):
         """Whether the core can read what is asked for."""
         # Finds ids even if the text can't be decoded.
         self._deleted_field = options.deleted_id_field or options.id_field
-        self._decode_id, found = _reader([options.id_field, self._deleted_field])
+        self._decode_id, found = self._reader([options.id_field, self._deleted_field])
         self._lone_id = found[options.id_field].get
         self._deleted_id = found[self._deleted_field].get
 
@@ -111,19 +113,19 @@ class JsonFormat(DocumentFormat):
     def excerpt(self, value: bytes) -> str:
         """See `DocumentFormat`."""
         try:
-            return self._text(_decoded(self._decode, value))
+            return self._text(decoded(self._decode, value))
         except (Unreadable, UnicodeDecodeError):
             return value.decode(errors="replace")
 
     def fields(self, value: bytes) -> Sequence[str] | None:
         """See `DocumentFormat`."""
         _check_utf8(value)
-        found: dict[str, msgspec.Raw] = _decoded(_members.decode, value)
+        found: dict[str, msgspec.Raw] = decoded(_members.decode, value)
         return list(found)
 
     def having(self, value: bytes) -> Collection[str]:
         """See `DocumentFormat`."""
-        payload = _decoded(self._decode, value)
+        payload = decoded(self._decode, value)
         return [name for name, field in self._fields.items() if _has(field.get, payload)]
 
     def can_splice(self, value: bytes) -> bool:
@@ -152,11 +154,11 @@ class JsonFormat(DocumentFormat):
 
     def _parse(self, value: bytes) -> tuple[object, str, int | None]:
         if not value.isascii():
-            _check_utf8(value)  # The decoder doesn't check members that it skips.
+            self._check_encoding(value)
         try:
             payload = self._decode(value)
         except (msgspec.DecodeError, RecursionError):
-            payload = _decoded(self._decode, value)  # It fails again, and says why.
+            payload = decoded(self._decode, value)  # It fails again, and says why.
         text = None if self._only_text is None else self._only_text(payload)
         if type(text) is not str:
             text = self._text(payload)
@@ -168,6 +170,10 @@ class JsonFormat(DocumentFormat):
         found = self._id_of(payload)
         return None if found is msgspec.UNSET else found, text, time
 
+    def _check_encoding(self, value: bytes) -> None:
+        """Check what the decoder doesn't: the members that it skips."""
+        _check_utf8(value)
+
     def _find_id(self, value: bytes) -> object:
         try:
             return _given(self._lone_id(self._decode_id(value)))
@@ -178,7 +184,7 @@ class JsonFormat(DocumentFormat):
         if self._options.deletes != "forget":
             return None
         try:
-            self._text(_decoded(self._decode, value))
+            self._text(decoded(self._decode, value))
         except Unreadable as error:
             if error.code != NULL_TEXT:
                 return None
@@ -188,6 +194,15 @@ class JsonFormat(DocumentFormat):
             return _given(self._deleted_id(self._decode_id(value)))
         except (ValueError, RecursionError):
             return None
+
+    def _reader(self, members: Sequence[str]) -> tuple[Decode, dict[str, Field]]:
+        """Return a decoder that skips all other members, and the fields that ``members`` name."""
+        paths = [parse(member) for member in members]
+        decode, get = decoder_of([*members, *(path.head for path in paths)])
+        return decode, {
+            path.name: Field(path, getter(path, get[path.name], get[path.head]), get[path.head])
+            for path in paths
+        }
 
     def _text(self, payload: object) -> str:
         parts: list[str] = []
@@ -212,21 +227,17 @@ class JsonFormat(DocumentFormat):
         raise Unreadable("no-text", f"no field {names}")
 
 
-def _reader(members: Sequence[str]) -> tuple[Callable[[bytes], Any], dict[str, Field]]:
-    """Return a decoder that skips all other members, and the fields that ``members`` name."""
-    paths = [parse(member) for member in members]
-    heads = [path.head for path in paths]
-    attribute = {name: f"member{n}" for n, name in enumerate(dict.fromkeys([*members, *heads]))}
-    names = {name: member for member, name in attribute.items()}
+def decoder_of(names: Sequence[str]) -> tuple[Decode, dict[str, Getter]]:
+    """Return a decoder of objects that skips all members but some, and what returns each."""
+    attributes = {f"member{n}": name for n, name in enumerate(dict.fromkeys(names))}
     payload = msgspec.defstruct(
-        "Payload", [(name, object, msgspec.UNSET) for name in names], rename=names.get, gc=False
+        "Payload",
+        [(attribute, object, msgspec.UNSET) for attribute in attributes],
+        rename=attributes.get,
+        gc=False,
     )
-    decode: Callable[[bytes], Any] = msgspec.json.Decoder(payload).decode
-    fields = {}
-    for path in paths:
-        head = attrgetter(attribute[path.head])
-        fields[path.name] = Field(path, getter(path, attrgetter(attribute[path.name]), head), head)
-    return decode, fields
+    decode: Decode = msgspec.json.Decoder(payload).decode
+    return decode, {name: attrgetter(attribute) for attribute, name in attributes.items()}
 
 
 def _has(get: Getter, payload: object) -> bool:
@@ -237,7 +248,12 @@ def _has(get: Getter, payload: object) -> bool:
         return True
 
 
-def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:  # noqa: ANN401 -- depends on the decoder
+def decoded(decode: Decode, value: bytes) -> Any:  # noqa: ANN401 -- depends on the decoder
+    """Return what a payload is decoded to.
+
+    Raises:
+        Unreadable: it is no JSON object; the error says what it is.
+    """
     try:
         return decode(value)
     except msgspec.ValidationError as error:

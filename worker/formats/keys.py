@@ -15,7 +15,7 @@ from worker.visible import counted
 
 __all__ = ["LEAST_ID_BYTES", "KeyKind", "Keys"]
 
-KeyKind = Literal["auto", "text", "bytes", "long", "int", "ignore"]
+KeyKind = Literal["auto", "text", "bytes", "long", "int", "registry", "ignore"]
 
 _HEX: Final = b"hex:"
 _CUT: Final = b"~sha256:"
@@ -41,7 +41,8 @@ class Keys:
     that would be longer than ``most`` is cut, and ends with ``~sha256:`` and the SHA-256 of the key
     in hexadecimal. ``text``: the same, and no other keys. ``bytes``: all keys are written in
     hexadecimal. ``long`` and ``int``: signed big-endian numbers of 8 and 4 bytes, written in
-    decimal. ``ignore``: keys are no ids. An empty key is none in all of these.
+    decimal. ``registry``: with a schema, see `worker.formats.registry`. ``ignore``: keys are no
+    ids. An empty key is none in all of these.
     """
 
     kind: KeyKind = "auto"

@@ -12,7 +12,7 @@ from worker.fields import AUTO, EXCEL, UNITS, width
 from worker.formats.date_parsing import date_ms
 from worker.formats.unreadable import Unreadable, kind_of
 
-__all__ = ["FIRST_TIME", "LAST_TIME", "TimeReader", "time_reader"]
+__all__ = ["FIRST_TIME", "LAST_TIME", "TimeReader", "since_epoch", "time_reader"]
 
 TimeReader: TypeAlias = Callable[[object, str], int]
 """Returns the time that a field's value is, in ms since 1970, rounded down; takes the value and the
@@ -22,19 +22,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- what is without a zone is in UTC
 
 
-def _since_epoch(moment: datetime) -> int:
+def since_epoch(moment: datetime) -> int:
     """Return a moment in ms, rounded down; without a zone, it is in UTC."""
     since = moment - (_NAIVE_EPOCH if moment.tzinfo is None else _EPOCH)
     return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
 
 
-FIRST_TIME: Final = _since_epoch(datetime(1000, 1, 1, tzinfo=UTC))
-LAST_TIME: Final = _since_epoch(datetime(2200, 1, 1, tzinfo=UTC))
+FIRST_TIME: Final = since_epoch(datetime(1000, 1, 1, tzinfo=UTC))
+LAST_TIME: Final = since_epoch(datetime(2200, 1, 1, tzinfo=UTC))
 """Times are from the first up to the last, exclusively."""
 
 _PLAUSIBLE = (
-    _since_epoch(datetime(1990, 1, 1, tzinfo=UTC)) // 1_000,
-    _since_epoch(datetime(2032, 1, 1, tzinfo=UTC)) // 1_000,
+    since_epoch(datetime(1990, 1, 1, tzinfo=UTC)) // 1_000,
+    since_epoch(datetime(2032, 1, 1, tzinfo=UTC)) // 1_000,
 )
 """The seconds since 1970 that a number without a unit may mean. As ms, µs or ns, they are other
 numbers. A number that begins with a year from 1957 on, such as 2024010112, is none of all these."""
@@ -82,7 +82,7 @@ def _automatic(given: object, field: str) -> int:
         # Python also takes other marks between day and time, and reads digits as both.
         if given[4:5] == "-" and given[10:11] in "Tt ":
             try:
-                return _checked(_since_epoch(datetime.fromisoformat(given)), given, field)
+                return _checked(since_epoch(datetime.fromisoformat(given)), given, field)
             except ValueError:
                 pass
         text = given.strip()
@@ -133,7 +133,7 @@ def _of_pattern(pattern: str, digits: int, given: object, field: str) -> int:
         read = datetime.strptime(text, pattern)  # noqa: DTZ007 -- without a zone, it is in UTC
     except ValueError:
         raise _wrong(field, given, f"not what documents.time_format {pattern!r} says") from None
-    return _checked(_since_epoch(read), given, field)
+    return _checked(since_epoch(read), given, field)
 
 
 def _number(given: object, field: str, what: str = "a time") -> float:

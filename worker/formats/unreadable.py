@@ -37,6 +37,8 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "not-json": "configuration",
     "not-an-object": "configuration",
     "schema-registry": "configuration",
+    "no-schema": "configuration",
+    "not-by-schema": "configuration",
     "no-text": "configuration",
     "no-id": "configuration",
     "text-wrong-type": "configuration",
@@ -95,6 +97,8 @@ def kind_of(value: object) -> str:
         return "a number"
     if isinstance(value, str):
         return "a string"
+    if value is None or isinstance(value, bytes):
+        return "null" if value is None else "bytes"
     return "an array" if isinstance(value, list) else "an object"
 
 
@@ -116,6 +120,6 @@ def refuse_framed(value: bytes) -> None:
     raise Unreadable(
         "schema-registry",
         "it looks like Confluent's wire format: magic byte 0 and schema id"
-        f" {schema}, then {'JSON' if json else 'Avro or Protobuf'}. neardup reads no schemas:"
-        " have the producer write plain JSON or text (StringSerializer), or convert the topic",
+        f" {schema}, then {'JSON' if json else 'Avro or Protobuf'}. To read it, set"
+        " documents.format to registry, and registry.url",
     )

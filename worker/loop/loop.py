@@ -15,6 +15,7 @@ import numpy as np
 from worker.bus import (
     Aborted,
     AnyOutgoing,
+    Away,
     BusError,
     Member,
     OffsetOutOfRange,
@@ -247,7 +248,12 @@ class Loop:
         metrics.add(table.RECORDS, sum(map(len, batches)), self.stage.name)
         self._note_times(batches)
         quiet = self._ahead(self._idle())
-        burst = self.stage.process(self._accept(batches), self._pace.size, quiet)
+        try:
+            burst = self.stage.process(self._accept(batches), self._pace.size, quiet)
+        except Away as error:
+            _log.warning("%s: %s", self.stage.name, error)
+            self._adopt(self._assigned)
+            return False
         written += burst.records
         self._more = burst.more
         self.busy = bool(batches or burst.more or burst.starts)

@@ -157,7 +157,7 @@ class Feed(Closing):
             visible(one.detail),
             "-".join("?" if part is None else str(part) for part in place),
             record.timestamp,
-            self._documents.excerpt((record.value or b"")[: 64 << 10])[:400],
+            self._documents.excerpt((self._documents.whole(record).value or b"")[: 64 << 10])[:400],
             self.command(reason),
         )
 

@@ -37,7 +37,8 @@ def source_of(record: Record) -> str | None:
 
 def ident_of(documents: DocumentFormat, record: Record) -> str:
     """Return the id under which the index knows the document."""
-    found = documents.identify(record.value or b"", record.key)
+    own = documents.whole(record)
+    found = documents.identify(own.value or b"", own.key)
     if found is None:
         return (header(record, SOURCE) or b"").decode(errors="replace")
     return found.decode(errors="replace")
@@ -68,7 +69,7 @@ def duplicate_of(documents: DocumentFormat, record: Record) -> Duplicate | None:
         number(header(record, SEQUENCE)) or 0,
         source,
         record.timestamp,
-        documents.excerpt(record.value or b"")[:_EXCERPT],
+        documents.excerpt(documents.whole(record).value or b"")[:_EXCERPT],
         list(_listed(record)),
     )
 

@@ -10,7 +10,7 @@ import msgspec
 
 from worker.bus import Record
 from worker.formats.base import Unreadable
-from worker.formats.choice import document_format, text_format
+from worker.formats.choice import plain_format, text_format
 from worker.settings import Settings
 
 __all__ = ["MOST_QUESTIONS", "BadRequest", "Body", "Query", "Question", "Questions"]
@@ -59,7 +59,7 @@ class Questions:
         """
         self._clock = clock
         self._dated = settings.documents.time_field is not None
-        self._documents = document_format(settings)
+        self._documents = plain_format(settings)
         self._texts = text_format(settings)
         self._strings = settings.documents.format == "text"
 

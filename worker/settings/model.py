@@ -24,6 +24,7 @@ from worker.settings.sections import (
     IndexSection,
     KafkaSection,
     LimitsSection,
+    RegistrySection,
     ServeSection,
     SimilaritySection,
     TopicsSection,
@@ -53,6 +54,7 @@ class Settings(BaseSettings):
     kafka: KafkaSection = KafkaSection()
     topics: TopicsSection = TopicsSection()
     documents: DocumentsSection = DocumentsSection()
+    registry: RegistrySection = RegistrySection()
     similarity: SimilaritySection = SimilaritySection()
     index: IndexSection = IndexSection()
     limits: LimitsSection = LimitsSection()
@@ -230,7 +232,23 @@ class Settings(BaseSettings):
             )
         self._check_answers()
         self._check_memory()
+        self._check_registry()
         return self
+
+    def _check_registry(self) -> None:
+        """Check that a registry is named where documents need one, and nowhere else."""
+        needed = self.documents.format == "registry"
+        if needed and self.registry.url is None:
+            raise ValueError("documents.format: registry needs registry.url")
+        if self.registry.url is not None and not needed:
+            raise ValueError(
+                f"registry.url: needs documents.format registry; it is {self.documents.format}"
+            )
+        if self.documents.key == "registry" and not needed:
+            raise ValueError(
+                "documents.key: got registry, which needs documents.format registry; it is"
+                f" {self.documents.format}"
+            )
 
     def _check_memory(self) -> None:
         """Check that the parts that are set fit into the memory if that is set, too."""

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from ssl import create_default_context
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -25,7 +27,8 @@ from lsh import PRESETS, SWITCHES, Parameters
 from lsh.index import SameId
 from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.fields import AUTO, check_time_format, parse, single
-from worker.settings.files import check_names, line_list
+from worker.settings.errors import ConfigurationError
+from worker.settings.files import check_names, line_list, resolved
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.memory import LEAST_MEMORY
 from worker.settings.units import duration_ms, duration_text, size_bytes, size_text
@@ -38,6 +41,7 @@ __all__ = [
     "IndexSection",
     "KafkaSection",
     "LimitsSection",
+    "RegistrySection",
     "ServeSection",
     "SimilaritySection",
     "SnapshotsSection",
@@ -154,8 +158,10 @@ class TopicsSection(_Section):
 class DocumentsSection(_Section):
     """The format of payloads, and the fields with the id, the text and the time."""
 
-    format: Literal["json", "text"] = Field(
-        "json", description="json: an object with the fields below; text: the value is the text"
+    format: Literal["json", "text", "registry"] = Field(
+        "json",
+        description="json: an object with the fields below; text: the value is the text; registry:"
+        " Avro, Protobuf or JSON with a schema in a registry, see registry.url",
     )
     id_field: str = Field(
         "id",
@@ -183,11 +189,12 @@ class DocumentsSection(_Section):
     require_id: bool = Field(
         default=False, description="reject documents without an id in the value or the key"
     )
-    key: Literal["auto", "text", "bytes", "long", "int", "ignore"] = Field(
+    key: Literal["auto", "text", "bytes", "long", "int", "registry", "ignore"] = Field(
         "auto",
         description="what keys are, for documents without an id in the value and for tombstones:"
         " auto: text as it is, other bytes in hexadecimal; text; bytes: all in hexadecimal; long"
-        " and int: big-endian numbers of 8 and 4 bytes; ignore: no ids. A key that isn't that is"
+        " and int: big-endian numbers of 8 and 4 bytes; registry: with a schema, as the value;"
+        " ignore: no ids. A key that isn't that is"
         " bad-id",
     )
     deletes: Literal["reject", "forget"] = Field(
@@ -244,6 +251,58 @@ class DocumentsSection(_Section):
                 " payload.before.id, or the same field if deletes have it"
             )
         return self
+
+
+class RegistrySection(_Section):
+    """The schema registry, if documents.format is registry: Confluent's API, as others have it."""
+
+    url: str | None = Field(
+        None,
+        description="address of the API, such as https://registry:8081 (Apicurio:"
+        " http://HOST:8080/apis/ccompat/v7); several separated by commas",
+    )
+    credentials_file: Path | None = Field(
+        None, description="file with user:password, or with KEY:SECRET of Confluent Cloud"
+    )
+    ca_file: Path | None = Field(
+        None, description="certificates that sign the registry's, in PEM; default: those of certifi"
+    )
+    timeout_seconds: float = Field(5, gt=0, le=15, description="time for an answer")
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str | None) -> str | None:
+        for part in () if url is None else url.split(","):
+            found = urlsplit(part.strip())
+            if "@" in found.netloc:
+                raise ValueError("must have no user or password: registry.credentials_file has it")
+            if found.scheme not in {"http", "https"} or not found.hostname:
+                raise ValueError("must begin with http:// or https:// and a host")
+        return url
+
+    @field_validator("ca_file")
+    @classmethod
+    def _check_ca_file(cls, path: Path | None) -> Path | None:
+        try:
+            if path is not None:
+                create_default_context(cafile=path)
+        except OSError as error:  # An SSLError, too.
+            raise ValueError(f"{path}: {error.strerror or 'not a certificate in PEM'}") from None
+        return path
+
+    def credentials(self) -> str | None:
+        """Return the user and the password. The file is read now.
+
+        Raises:
+            ConfigurationError: it can't be read, or has something else.
+        """
+        if self.credentials_file is None:
+            return None
+        table = {"credentials_file": str(self.credentials_file)}
+        found = resolved("registry", table)["credentials"]
+        if ":" not in found:
+            raise ConfigurationError("registry.credentials_file: must have user:password")
+        return found
 
 
 class SimilaritySection(_Section):

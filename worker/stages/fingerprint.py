@@ -240,6 +240,7 @@ class Fingerprint:
     def _taken(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
         """Return the frames and rejections of batches; note what killed the worker, if anything."""
         outgoing: list[Outgoing] = []
+        self._reader.prepare(batches)
         deaths = self._deaths
         ends = {batch.place: batch.end for batch in batches}
         self._ends |= ends

@@ -191,6 +191,7 @@ class Signer:
             StageError: a payload is not that of the document that was judged.
         """
         batches = RecordBatch.of(one.record for _, payloads in found for one in payloads)
+        self._reader.prepare(batches)
         if self.deaths.careful(batches):
             for frame, payloads in found:
                 for one in payloads:

@@ -94,5 +94,9 @@ def test_text_has_a_key_only_if_its_field_is_named() -> None:
 
 @pytest.mark.parametrize("kind", get_args(KeyKind))
 def test_the_name_of_a_line_is_an_id_whatever_keys_are(kind: str) -> None:
-    given = settings(documents={"key": kind, "require_id": True})
+    documents = {"key": kind, "require_id": True}
+    registry = {"url": "http://127.0.0.1:1"} if kind == "registry" else {}
+    if registry:
+        documents["format"] = "registry"
+    given = settings(documents=documents, registry=registry)
     assert line_format(given).read(record(b'{"text": "a"}', b"docs.jsonl:7")).id == b"docs.jsonl:7"

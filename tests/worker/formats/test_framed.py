@@ -33,7 +33,7 @@ def test_it_is_named(format_: DocumentFormat, schema: int, value: bytes, then: s
         format_.read(framed(schema, value))
     assert raised.value.code == "schema-registry"
     assert f"magic byte 0 and schema id {schema}, then {then}." in raised.value.detail
-    assert "have the producer write plain JSON" in raised.value.detail
+    assert "set documents.format to registry, and registry.url" in raised.value.detail
 
 
 @pytest.mark.parametrize("value", ["", '{"id":"a","text":"some text"}'])

@@ -12,6 +12,7 @@ import pytest
 from tests.support.copying import Copier as Copying
 from worker.bus import (
     Aborted,
+    Away,
     BusError,
     Fenced,
     Header,
@@ -119,6 +120,33 @@ def copied(made: MemoryBus) -> list[bytes | None]:
 
 
 ALL = [b"%d" % number for number in range(10)]
+
+
+class Lacking(Copier):
+    """A stage that lacks what it takes for the second and the third batch."""
+
+    calls = 0
+
+    def process(
+        self,
+        batches: Sequence[RecordBatch],
+        room: int = sys.maxsize,
+        quiet: Mapping[TopicPartition, int] = NOTHING,
+    ) -> Burst:
+        self.calls += bool(batches)
+        if batches and self.calls in {2, 3}:
+            raise Away("something is away")
+        return super().process(batches, room, quiet)
+
+
+def test_what_is_away_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    made, stage = bus(), Lacking()
+    loop = Loop(stage, made.join("g", ["in"], "one"), options=LoopOptions(max_records=4))
+    run(loop)
+    assert copied(made) == ALL
+    assert [one[SOURCE] for one in stage.adoptions] == [0, 4, 4]
+    assert [one.message for one in caplog.records].count("copier: something is away") == 2
+    loop.close()
 
 
 def test_everything_is_copied_once() -> None:

@@ -141,7 +141,7 @@ def test_every_code_has_a_cause() -> None:
     folder = Path(worker.formats.__file__).parent
     found = {
         call.args[0].value
-        for file in folder.glob("*.py")
+        for file in folder.rglob("*.py")
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)

@@ -88,7 +88,7 @@ class Contents:
                     found = lines(content, base, most)
                     if kind == "json":
                         found = no_array(found, name, tool)
-                    elif self._documents.format == "json":
+                    elif self._documents.format != "text":
                         found = map(self._line, found)
                 yield from found if other is None else _in_encoding(found, other)
 

@@ -1,0 +1,195 @@
+"""A real schema registry for tests: Apicurio, which has Confluent's API, too.
+
+One process on 127.0.0.1 that keeps what it has in memory. It ends with the test process: see
+`localkafka.reaper`.
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Final, Self
+
+from localkafka.broker import REAPER, BrokerStartError, wait_until
+from localkafka.jars import DOWNLOAD_TIMEOUT_SECONDS, KafkaUnavailable, java
+from localkafka.ports import free_ports
+
+__all__ = ["SchemaRegistry"]
+
+POM: Final = Path(__file__).with_name("apicurio.xml")
+START_DEADLINE_SECONDS: Final = 180.0
+_JVM: Final = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_JSON: Final = "application/vnd.schemaregistry.v1+json"
+
+
+class SchemaRegistry:
+    """A registry of our own. Use as a context manager; it can be stopped, and started again."""
+
+    def __init__(self) -> None:
+        """Take a port; the registry starts on entering the context.
+
+        Raises:
+            KafkaUnavailable: no Java 17 or newer, or the registry isn't there and can't be fetched.
+        """
+        self._runner = next(_application().glob("*-runner.jar"))
+        self._java = java()
+        self._port = next(free_ports(1))
+        self._directory = Path(tempfile.mkdtemp(prefix="neardup-registry-"))
+        self._log = self._directory / "registry.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(REAPER), str(self._directory)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    @property
+    def url(self) -> str:
+        """Return the address of Confluent's API."""
+        return f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
+
+    def __enter__(self) -> Self:
+        """Start the registry."""
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the registry, and remove what it wrote."""
+        self.kill()
+        if self._reaper.stdin is not None:
+            self._reaper.stdin.close()
+        self._reaper.wait()
+
+    def start(self) -> None:
+        """Start the registry, without any schema; return once it answers.
+
+        Raises:
+            BrokerStartError: it doesn't.
+        """
+        own = {
+            "QUARKUS_HTTP_HOST": "127.0.0.1",
+            "QUARKUS_HTTP_PORT": str(self._port),
+            "APICURIO_STORAGE_SNAPSHOT_LOCATION": str(self._directory),
+            # By default it opens 20 connections, and gives up if the database in its memory takes
+            # 5 s to begin.
+            "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "1",
+            "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "1",
+            "QUARKUS_DATASOURCE_H2_JDBC_ACQUISITION_TIMEOUT": "120S",
+        }
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                [self._java, *_JVM, "-jar", str(self._runner)],
+                cwd=self._directory,
+                env={**os.environ, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._process = process
+        self._tell_reaper(f"+{process.pid}")
+        try:
+            wait_until(
+                lambda: process.poll() is not None or self._answers(),
+                START_DEADLINE_SECONDS,
+                "the schema registry to answer",
+            )
+        except TimeoutError as error:
+            raise BrokerStartError(f"{error}\n{self._said()}") from None
+        if process.returncode is not None:
+            raise BrokerStartError(f"the schema registry ended\n{self._said()}")
+
+    def kill(self) -> None:
+        """End the registry at once; it forgets all schemas."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            self._tell_reaper(f"-{process.pid}")
+
+    def register(self, subject: str, kind: str, schema: str, *references: tuple[str, str]) -> int:
+        """Register a schema as producers do, and return its id.
+
+        ``references`` have the name and the subject of schemas that it refers to.
+        """
+        named = [{"name": name, "subject": theirs, "version": 1} for name, theirs in references]
+        body = {"schemaType": kind, "schema": schema, "references": named}
+        return int(self._ask(f"/subjects/{subject}/versions", body)["id"])
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self._ask("/schemas/types"))
+        except (OSError, ValueError):
+            return False
+
+    def _ask(self, path: str, body: object = None) -> dict[str, object]:
+        request = urllib.request.Request(  # noqa: S310 -- ours
+            self.url + path,
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": _JSON},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 -- ours
+            return json.load(answer)  # type: ignore[no-any-return]
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-4_000:]
+
+    def _tell_reaper(self, line: str) -> None:
+        if self._reaper.stdin is not None:
+            self._reaper.stdin.write(f"{line}\n".encode())
+            self._reaper.stdin.flush()
+
+
+def _application() -> Path:
+    """Return the directory of the registry; Maven fetches it the first time.
+
+    It appears by a rename, so it is complete or absent, and of several processes one downloads.
+    """
+    version = re.search(r"<version>([\d.]+)</version>\s*<type>", POM.read_text())
+    if version is None:
+        raise ValueError(f"{POM}: no version of the registry")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup"
+    directory = cache / f"apicurio-{version[1]}"
+    if directory.is_dir():
+        return directory
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise KafkaUnavailable(f"Maven (mvn) not found, and no schema registry is in {directory}")
+    cache.mkdir(parents=True, exist_ok=True)
+    with directory.with_name(f"{directory.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not directory.is_dir():
+            _download(maven, directory)
+    return directory
+
+
+def _download(maven: str, directory: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.") as scratch:
+        fetched = Path(scratch) / "registry"
+        command = [maven, "-B", "-q", "-C", "-f", str(POM), "dependency:unpack"]
+        command += [f"-DoutputDirectory={fetched}", f"-Dmdep.unpack.markers={scratch}"]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False,
+                timeout=DOWNLOAD_TIMEOUT_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise KafkaUnavailable(
+                f"Maven did not fetch the schema registry in {DOWNLOAD_TIMEOUT_SECONDS} s"
+            ) from None
+        if done.returncode or not any(fetched.glob("*-runner.jar")):
+            why = next(filter(None, done.stdout.splitlines()), f"exit status {done.returncode}")
+            raise KafkaUnavailable(f"Maven could not fetch the schema registry: {why}")
+        fetched.rename(directory)

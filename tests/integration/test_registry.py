@@ -1,0 +1,113 @@
+"""Documents with a schema in a real registry, on Kafka: judged, waited for, and never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from localkafka.registry import SchemaRegistry
+from tests.integration.conftest import Launch
+from tests.support.application import ApplicationUnderTest
+from tests.support.command_line import on_kafka
+from tests.worker.formats.registry.parts import (
+    avro_value,
+    document_file,
+    mark,
+    serialized,
+    value_of,
+)
+from worker.bus import Outgoing, Record
+from worker.wire.headers import MATCHES, REASON
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+TEXT = "The quick brown fox jumps over the lazy dog, and nobody knows why it does so."
+PERSON = {"type": "record", "name": "p.Person", "fields": [{"name": "name", "type": "string"}]}
+PAGE = {
+    "type": "record",
+    "name": "p.Page",
+    "fields": [
+        {"name": "by", "type": "p.Person"},
+        {"name": "text", "type": "string"},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+    ],
+}
+WHOLE = {**PAGE, "fields": [{"name": "by", "type": PERSON}, *PAGE["fields"][1:]]}  # type: ignore[index]
+FILE = document_file(("text", 9))
+
+
+@pytest.fixture
+def registry() -> Iterator[SchemaRegistry]:
+    with SchemaRegistry() as started:
+        yield started
+
+
+def register(registry: SchemaRegistry) -> list[int]:
+    """Register all schemas; return the ids of pages, Protobuf, JSON and keys."""
+    registry.register("person", "AVRO", json.dumps(PERSON))
+    return [
+        registry.register("pages", "AVRO", json.dumps(PAGE), ("p.Person", "person")),
+        registry.register("messages", "PROTOBUF", serialized(FILE)),
+        registry.register(
+            "objects",
+            "JSON",
+            '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}',
+        ),
+        registry.register("keys", "AVRO", '"string"'),
+    ]
+
+
+def written(application: ApplicationUnderTest, key: bytes, value: bytes | None) -> None:
+    application.feed([Outgoing(application.topology.documents, 0, key, value)])
+
+
+def header(record: Record, name: str) -> bytes:
+    return dict(record.headers).get(name) or b""
+
+
+def test_documents_with_schemas_are_judged(launch: Launch, registry: SchemaRegistry) -> None:
+    pages, messages, objects, keys = register(registry)
+    application = launch(
+        partitions=1,
+        settings={
+            "documents": {"format": "registry", "key": "registry"},
+            "registry": {"url": registry.url},
+            "limits": {"reject_share": 1.0},
+        },
+    )
+    values = {
+        "page": avro_value({"by": {"name": "Ada"}, "text": TEXT, "tags": ["a"]}, WHOLE, pages),
+        "message": mark(messages) + b"\0" + value_of(FILE, text=TEXT),
+        "object": mark(objects) + json.dumps({"text": TEXT}).encode(),
+        "unknown": mark(9_999) + b"\0",
+    }
+    framed = {name: avro_value(name, "string", keys) for name in values}
+    application.start("alpha")
+    for name, value in values.items():
+        written(application, framed[name], value)
+    audit = application.audit
+    audit.reach(len(values))
+    assert [one.value for one in audit.unique] == [values["page"]]
+    assert [one.value for one in audit.duplicate] == [values["message"], values["object"]]
+    assert json.loads(header(audit.duplicate[0], MATCHES)) == [{"id": "page", "similarity": 1.0}]
+    assert header(audit.rejected[0], REASON).startswith(b"no-schema: the registry doesn't have")
+    shown = on_kafka("explain", "--config", application.config, "page", "object")
+    assert shown.returncode == 0, shown.stderr
+    # While the registry is away, what has a schema that was met goes on, and the rest waits.
+    registry.kill()
+    new = {**WHOLE, "doc": "Newer."}
+    newer = avro_value({"by": {"name": "Bea"}, "text": f"{TEXT} {TEXT[::-1]}", "tags": []}, new, 6)
+    again = values["page"]
+    written(application, framed["page"], again)
+    audit.reach(len(values) + 1)
+    assert audit.duplicate[-1].value == again
+    written(application, framed["page"], newer)
+    application.worker("alpha").await_text("documents wait for it, and none is rejected")
+    registry.start()
+    assert register(registry) == [pages, messages, objects, keys]
+    assert registry.register("newer", "AVRO", json.dumps(new)) == 6
+    audit.reach(len(values) + 2)
+    assert audit.unique[-1].value == newer
+    assert len(audit.rejected) == 1

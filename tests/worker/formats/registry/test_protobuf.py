@@ -1,0 +1,181 @@
+"""Documents in Protobuf."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.worker.formats.registry.parts import (
+    GUID,
+    TIME,
+    Shelf,
+    document_file,
+    made,
+    mark,
+    proto,
+    read,
+    record,
+    serialized,
+    value_of,
+)
+from worker.formats.base import Document
+from worker.formats.registry.schemas import Fetched
+from worker.formats.unreadable import Unreadable
+
+STRING, LONG, MESSAGE = Field.TYPE_STRING, Field.TYPE_INT64, Field.TYPE_MESSAGE
+PLAIN = document_file(("id", STRING), ("text", STRING), ("rank", LONG))
+FIRST = b"\0"
+
+
+def shelf(file: FileDescriptorProto = PLAIN) -> Shelf:
+    found = Shelf()
+    found.schemas[1] = proto(file)
+    return found
+
+
+def nested() -> FileDescriptorProto:
+    """Return a file whose document has parts, a moment, wrappers and a map."""
+    file = document_file(("plain", STRING))
+    file.dependency.extend(["google/protobuf/timestamp.proto", "google/protobuf/wrappers.proto"])
+    document = file.message_type[0]
+    part = document.nested_type.add(name="Part")
+    part.field.add(name="text", number=1, type=STRING, label=Field.LABEL_OPTIONAL)
+    part.field.add(name="id", number=2, type=LONG, label=Field.LABEL_OPTIONAL)
+    entry = document.nested_type.add(name="LabelsEntry")
+    entry.options.map_entry = True
+    for number, name in enumerate(("key", "value"), 1):
+        entry.field.add(name=name, number=number, type=STRING, label=Field.LABEL_OPTIONAL)
+    own = ".docs.Document."
+    for number, (name, kind, label) in enumerate(
+        [
+            ("parts", f"{own}Part", Field.LABEL_REPEATED),
+            ("head", f"{own}Part", Field.LABEL_OPTIONAL),
+            ("at", ".google.protobuf.Timestamp", Field.LABEL_OPTIONAL),
+            ("title", ".google.protobuf.StringValue", Field.LABEL_OPTIONAL),
+            ("labels", f"{own}LabelsEntry", Field.LABEL_REPEATED),
+        ],
+        2,
+    ):
+        document.field.add(name=name, number=number, type=MESSAGE, type_name=kind, label=label)
+    return file
+
+
+def test_a_document_is_read() -> None:
+    documents = made(shelf())
+    value = mark(1) + FIRST + value_of(PLAIN, id="a", text="some text", rank=4)
+    assert read(documents, record(value)) == Document(b"a", "some text", TIME)
+    assert documents.excerpt(value) == "some text"
+    assert documents.identify(value) == b"a"
+    assert documents.fields(value) == ["id", "text", "rank"]
+    assert not documents.can_splice(value)
+
+
+def test_what_is_not_set_is_absent_but_a_text_is_empty() -> None:
+    documents = made(shelf())
+    value = mark(1) + FIRST + value_of(PLAIN, text="some text")
+    assert read(documents, record(value, b"k")).id == b"k"
+    with pytest.raises(Unreadable, match="empty-text"):
+        read(documents, record(mark(1) + FIRST))
+
+
+def test_paths_lead_into_messages() -> None:
+    file = nested()
+    documents = made(
+        shelf(file),
+        id_field="head.id",
+        text_fields=("title", "parts[].text", "labels.x"),
+        time_field="at",
+    )
+    value = value_of(
+        file,
+        parts=[{"text": "one"}, {"text": "two", "id": 2}],
+        head={"id": 7},
+        at=datetime(1980, 5, 6, tzinfo=UTC),
+        title={"value": "Title"},
+        labels={"x": "label"},
+    )
+    found = read(documents, record(mark(1) + FIRST + value))
+    assert found == Document(b"7", "Title\none\ntwo\nlabel", 326_419_200_000)
+
+
+def test_the_message_is_the_one_with_the_index() -> None:
+    file = document_file(("id", STRING), message="Other")
+    outer = file.message_type.add(name="Outer")
+    inner = outer.nested_type.add(name="Document")
+    inner.field.add(name="text", number=1, type=STRING, label=Field.LABEL_OPTIONAL)
+    value = value_of(file, "Outer.Document", text="within")
+    documents = made(shelf(file))
+    assert read(documents, record(mark(1) + b"\x04\x02\0" + value, b"k")).text == "within"
+    for wrong in (b"\x04\x02\x02", b"\x02\x06", b"\x7f", b"\x04", b"\xff\xff\xff\xff\xff\xff", b""):
+        with pytest.raises(Unreadable, match="not-by-schema"):
+            read(documents, record(mark(1) + wrong, b"k"))
+
+
+def test_the_guid_and_the_index_may_be_in_a_header() -> None:
+    here = shelf()
+    here.schemas[GUID] = here.schemas[1]
+    value = value_of(PLAIN, id="a", text="some text")
+    one = record(value, headers=[("__value_schema_id", mark(GUID) + FIRST), ("other", b"x")])
+    assert read(made(here), one).text == "some text"
+
+
+def test_files_import_others() -> None:
+    imported = document_file(("name", STRING), message="Person")
+    imported.name = "person.proto"
+    file = document_file(("text", STRING))
+    file.dependency.append("person.proto")
+    file.message_type[0].field.add(
+        name="by", number=9, type=MESSAGE, type_name=".docs.Person", label=Field.LABEL_OPTIONAL
+    )
+    here = Shelf()
+    here.schemas[1] = proto(file, ("person.proto", serialized(imported)))
+    # A text, and field 9 with the person: its field 1 is the name.
+    value = b"\x0a\x01t\x4a\x05\x0a\x03Ada"
+    documents = made(here, id_field="by.name")
+    assert read(documents, record(mark(1) + FIRST + value)).id == b"Ada"
+
+
+def test_a_schema_that_is_none_is_named() -> None:
+    here = shelf()
+    missing = document_file(("text", STRING))
+    missing.dependency.append("elsewhere.proto")
+    here.schemas |= {2: Fetched("PROTOBUF", "AAAA", []), 3: proto(missing)}
+    documents = made(here)
+    for ident, why in ((2, "not a file's descriptor"), (3, "elsewhere.proto")):
+        with pytest.raises(Unreadable, match=f"no-schema: schema {ident} can't be used: .*{why}"):
+            read(documents, record(mark(ident) + FIRST))
+
+
+def test_depth_and_moments_end_in_a_rejection() -> None:
+    file = document_file(("text", STRING))
+    file.message_type[0].field.add(
+        name="next", number=2, type=MESSAGE, type_name=".docs.Document", label=Field.LABEL_OPTIONAL
+    )
+    deep = b""
+    for _ in range(2_000):
+        size, length = len(deep), b""
+        while size > 0x7F:
+            size, length = size >> 7, length + bytes([size & 0x7F | 0x80])
+        deep = b"\x12" + length + bytes([size]) + deep
+    with pytest.raises(Unreadable, match="not-by-schema"):
+        read(made(shelf(file)), record(mark(1) + FIRST + deep))
+    beyond = value_of(nested(), plain="t", at={"seconds": 1 << 40})
+    documents = made(shelf(nested()), text_fields=("plain",), time_field="at")
+    with pytest.raises(Unreadable, match="not-by-schema"):
+        read(documents, record(mark(1) + FIRST + beyond))
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_more_than_be_rejected(rest: bytes) -> None:
+    documents = made(
+        shelf(nested()), id_field="head.id", text_fields=("plain", "parts[].text"), time_field="at"
+    )
+    for value in (rest, FIRST + rest):
+        with suppress(Unreadable):
+            assert read(documents, record(mark(1) + value)).text

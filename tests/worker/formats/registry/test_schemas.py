@@ -1,0 +1,92 @@
+"""Schemas are asked for once, waited for, and asked for again after a while if there was none."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.worker.formats.registry.parts import Shelf, avro, mark
+from worker.bus import Away
+from worker.formats.registry.avro import AvroDecoder
+from worker.formats.registry.schemas import Decoder, Fetched, Schemas
+from worker.formats.unreadable import Unreadable
+
+
+class Clock:
+    """A clock that only waiting moves; ``events`` happen after so many seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.mend: tuple[float, Shelf] | None = None
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+        if self.mend is not None and self.now >= self.mend[0]:
+            self.mend[1].error = None
+
+
+def decoder(fetched: Fetched) -> Decoder:
+    return AvroDecoder(fetched.text, [], None)
+
+
+def schemas(shelf: Shelf, clock: Clock) -> Schemas:
+    return Schemas(shelf, decoder, clock, clock.pause)
+
+
+def shelf() -> Shelf:
+    found = Shelf()
+    found.schemas[1] = avro()
+    return found
+
+
+def test_it_waits_for_a_registry_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    here, clock = shelf(), Clock()
+    here.error = Away("the registry is away")
+    clock.mend = (3, here)
+    found = schemas(here, clock)
+    found.prepare([mark(1)])
+    assert clock.now == 3
+    assert found.decoder(mark(1))
+    said = [one.message for one in caplog.records]
+    assert said[0] == "the registry is away; documents wait for it, and none is rejected"
+    assert said[-1] == "the schema registry answers again"
+
+
+def test_the_wait_has_an_end_and_nothing_is_refused() -> None:
+    here, clock = shelf(), Clock()
+    here.error = Away("the registry is away")
+    found = schemas(here, clock)
+    with pytest.raises(Away, match="the registry is away"):
+        found.prepare([mark(1)])
+    assert 10 < clock.now < 12
+    here.error = None
+    found.prepare([mark(1)])
+    assert found.decoder(mark(1))
+
+
+def test_an_unknown_id_is_asked_for_again_after_a_minute() -> None:
+    here, clock = Shelf(), Clock()
+    found = schemas(here, clock)
+    for _ in range(3):
+        found.prepare([mark(1)])
+        with pytest.raises(Unreadable, match="no-schema"):
+            found.decoder(mark(1))
+    assert here.asked == [1]
+    here.schemas[1] = avro()
+    clock.now = 61
+    found.prepare([mark(1)])
+    assert found.decoder(mark(1))
+    assert here.asked == [1, 1]
+
+
+def test_many_unknown_ids_are_forgotten_in_the_end() -> None:
+    here, clock = Shelf(), Clock()
+    found = schemas(here, clock)
+    found.prepare(mark(number) for number in range(1, 10_002))
+    found.prepare([mark(5)])
+    assert here.asked.count(5) == 2

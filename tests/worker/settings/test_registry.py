@@ -1,0 +1,74 @@
+"""The registry's settings: what is refused at once, and what stays secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from worker.formats.choice import document_format, line_format
+from worker.formats.json import JsonFormat
+from worker.formats.registry.documents import RegistryFormat
+from worker.settings import ConfigurationError, Settings, load
+from worker.settings.redaction import redacted
+
+URL = "http://127.0.0.1:1"
+
+
+def settings(**registry: object) -> Settings:
+    given = {f"registry.{name}": value for name, value in registry.items()}
+    return load(None, {"documents.format": "registry", "registry.url": URL, **given})
+
+
+def test_the_format_follows() -> None:
+    assert isinstance(document_format(settings()), RegistryFormat)
+    assert type(line_format(settings())) is JsonFormat
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"documents.format": "registry"}, "documents.format: registry needs registry.url"),
+        ({"registry.url": URL}, "registry.url: needs documents.format registry; it is json"),
+        (
+            {"documents.key": "registry"},
+            "documents.key: got registry, which needs documents.format registry; it is json",
+        ),
+    ],
+)
+def test_settings_belong_together(given: dict[str, object], why: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load(None, given)
+    assert str(raised.value) == why
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("url", "registry:8081", "registry.url: must begin with http:// or https:// and a host"),
+        ("url", "http://u:secret@host", "registry.url: must have no user or password"),
+        ("ca_file", "/does/not/exist", "registry.ca_file: /does/not/exist: No such file"),
+        ("ca_file", __file__, f"registry.ca_file: {__file__}: "),
+        ("timeout_seconds", 0, "registry.timeout_seconds: got 0, must be greater than 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(name: str, value: object, why: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        settings(**{name: value})
+    assert str(raised.value).startswith(why)
+    assert "secret" not in str(raised.value)
+
+
+def test_credentials_are_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    file.write_text("user:secret\n")
+    made = settings(credentials_file=str(file))
+    assert made.registry.credentials() == "user:secret"
+    assert "secret" not in str(redacted(made))
+    file.write_text("secret")
+    with pytest.raises(ConfigurationError) as raised:
+        document_format(made)
+    assert str(raised.value) == "registry.credentials_file: must have user:password"
+    file.unlink()
+    with pytest.raises(ConfigurationError, match="registry: credentials_file: the file can't be"):
+        document_format(made)
