@@ -93,7 +93,7 @@ def test_documents_with_schemas_are_judged(launch: Launch, registry: SchemaRegis
     assert [one.value for one in audit.duplicate] == [values["message"], values["object"]]
     assert json.loads(header(audit.duplicate[0], MATCHES)) == [{"id": "page", "similarity": 1.0}]
     assert header(audit.rejected[0], REASON).startswith(b"no-schema: the registry doesn't have")
-    shown = on_kafka("explain", "--config", application.config, "page", "object")
+    shown = on_kafka("explain", "--kafka", "--config", application.config, "page", "object")
     assert shown.returncode == 0, shown.stderr
     # While the registry is away, what has a schema that was met goes on, and the rest waits.
     registry.kill()

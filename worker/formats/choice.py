@@ -96,10 +96,8 @@ def _plain(settings: Settings, options: DocumentOptions) -> DocumentFormat:
 def _with_registry(settings: Settings) -> DocumentFormat:
     given = settings.registry
     try:
-        from worker.formats.registry.documents import (  # noqa: PLC0415 -- an extra
-            RegistryFormat,
-            RegistryOptions,
-        )
+        from worker.formats.registry.documents import RegistryFormat  # noqa: PLC0415 -- an extra
+        from worker.formats.registry.schemas import RegistryOptions  # noqa: PLC0415
 
         return RegistryFormat(
             _options(settings),

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any, Final
 
 from fastavro import parse_schema
-from fastavro._read import _read_data as read_data
+from fastavro._read import _read_data as read_data  # type: ignore[attr-defined]  # compiled
 from fastavro._read_py import schemaless_reader as bounded_reader
 from fastavro.schema import SchemaParseException
 from fastavro.types import Schema

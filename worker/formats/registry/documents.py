@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -209,8 +209,8 @@ class _KeysWithSchema(Keys):
 
 
 def _member(name: str) -> Getter:
-    def get(found: object) -> object:
-        return found.get(name, msgspec.UNSET)  # type: ignore[attr-defined] -- a dictionary
+    def get(found: Any) -> object:  # noqa: ANN401 -- what `_decoded` returns
+        return found.get(name, msgspec.UNSET)
 
     return get
 

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from worker.formats.registry.wanted import Wanted
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["ProtobufDecoder", "is_serialized"]
+__all__ = ["ProtobufDecoder"]
 
 _KNOWN: Final = "google/protobuf/"
 _MOMENT: Final = "google.protobuf.Timestamp"
@@ -31,14 +31,6 @@ _DEEPEST: Final = 32
 _FIRST: Final = (0,)
 
 _Read = Callable[[Any], object]
-
-
-def is_serialized(schema: str) -> bool:
-    """Return whether a schema is a file's descriptor in base64, and not the file's text."""
-    try:
-        return bool(_file("", schema).ListFields())
-    except ValueError:
-        return False
 
 
 class ProtobufDecoder:
@@ -128,7 +120,10 @@ def _file(name: str, schema: str) -> descriptor_pb2.FileDescriptorProto:
     try:
         file.ParseFromString(b64decode(schema, validate=True))
     except (ValueError, DecodeError):
-        raise ValueError("it is not a file's descriptor in base64") from None
+        raise ValueError(
+            "the registry returns no file's descriptor in base64, but other text: register the"
+            " descriptor"
+        ) from None
     if name:
         file.name = name
     return file

@@ -145,9 +145,10 @@ def test_a_schema_that_is_none_is_named() -> None:
     here = shelf()
     missing = document_file(("text", STRING))
     missing.dependency.append("elsewhere.proto")
-    here.schemas |= {2: Fetched("PROTOBUF", "AAAA", []), 3: proto(missing)}
+    text = 'syntax = "proto3"; message Document { string text = 1; }'
+    here.schemas |= {2: Fetched("PROTOBUF", text, []), 3: proto(missing)}
     documents = made(here)
-    for ident, why in ((2, "not a file's descriptor"), (3, "elsewhere.proto")):
+    for ident, why in ((2, "no file's descriptor in base64"), (3, "elsewhere.proto")):
         with pytest.raises(Unreadable, match=f"no-schema: schema {ident} can't be used: .*{why}"):
             read(documents, record(mark(ident) + FIRST))
 
