@@ -98,7 +98,7 @@ def _frame(offset: int, chance: Random) -> tuple[Placed, Found]:
             earlier = chance.randrange(max(0, number - _RECENT), number)
             sequence = (earlier // _FRAME << POSITION_BITS) + earlier % _FRAME
             found.append((row, [(-0.9, sequence, _id(earlier))]))
-    return Placed(frame, offset, offset, times), found
+    return Placed(frame, offset, offset, times, 0), found
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def fill(application: Application, frames: Frames, documents: int) -> None:
     while frames.made < documents:
         frame = frames.next(min(FRAME, documents - frames.made))
         at = store.offset
-        placed = Placed(frame, at, at, frame.times)
+        placed = Placed(frame, at, at, frame.times, 0)
         judge.replay(0, store, Documents([placed]))
     store.close()
 

@@ -136,7 +136,8 @@ class Correcting(Closing):
             Warming: shard 0 can't be read yet.
         """
         held = self._following.corrections()
-        found = sorted([*held.allowances, *held.erasures], key=lambda one: -one.since)
+        every: list[Allowance | Erasure] = [*held.allowances, *held.erasures]
+        found = sorted(every, key=lambda one: -one.since)
         some = found[skipped : skipped + limit]
         after = skipped + limit
         return MadeList(
