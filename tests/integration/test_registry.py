@@ -34,7 +34,7 @@ PAGE = {
         {"name": "tags", "type": {"type": "array", "items": "string"}},
     ],
 }
-WHOLE = {**PAGE, "fields": [{"name": "by", "type": PERSON}, *PAGE["fields"][1:]]}  # type: ignore[index]
+WHOLE = {**PAGE, "fields": [{"name": "by", "type": PERSON}, *PAGE["fields"][1:]]}
 FILE = document_file(("text", 9))
 
 
