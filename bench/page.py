@@ -28,7 +28,7 @@ __all__ = ["run"]
 _VIEWERS = 20
 _RATE = 200
 """Documents a second while queries are asked."""
-_QUERIES = 100
+_QUERIES = 25
 """Queries a second."""
 # When the largest text so far was painted, and when the first one was.
 _PAINTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {

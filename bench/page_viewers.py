@@ -12,7 +12,7 @@ import json
 import socket
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 __all__: list[str] = []
 
@@ -32,7 +32,8 @@ def main() -> None:
     print("following", flush=True)
     sys.stdin.read()
     for one in streams:
-        one.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # The server has ended the stream.
+            one.shutdown(socket.SHUT_RDWR)
     for thread in threads:
         thread.join()
     print(json.dumps({"events": sum(counts)}))

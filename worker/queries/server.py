@@ -112,7 +112,10 @@ class _Sender:
         self._flush()
         self._ended = True
         if self._transport.can_write_eof():
-            self._transport.write_eof()
+            try:
+                self._transport.write_eof()
+            except OSError:  # The client has gone already.
+                self._transport.abort()
         else:  # With TLS there is no half-closed connection.
             self._transport.close()
 

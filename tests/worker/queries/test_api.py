@@ -253,6 +253,19 @@ def test_while_all_are_being_answered_the_newest_is_told_to_come_back() -> None:
         assert whole(client).endswith(BODY)
 
 
+def test_clients_that_are_refused_and_have_gone_leave_no_trace(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    listener = listening("127.0.0.1", 0, "", "")
+    port = listener.getsockname()[1]
+    for _ in range(3):
+        connect(port).close()
+    with serving(listener, stream, Limits(connections=0)), connect(port) as client:
+        client.sendall(post(BODY))
+        assert told(client) == (503, "too many connections; try again")
+    assert not caplog.records
+
+
 def test_what_is_posted_takes_a_bounded_memory_and_the_slowest_gives_up() -> None:
     limits = Limits(seconds=300, connections=500)
     part = MOST_BYTES // 2
