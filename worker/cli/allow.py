@@ -120,9 +120,10 @@ def _requests(
         CommandError: a text can't be allowed, or a document isn't found.
     """
     if wanted.remove is not None:
-        if not wanted.remove.isprintable() or not wanted.remove:
+        ident = wanted.remove.encode(errors="replace").decode()
+        if ident != wanted.remove or not ident:
             raise CommandError(f"--remove: {wanted.remove!r} is no id; nothing was sent")
-        return [Request("withdraw", wanted.remove)]
+        return [Request("withdraw", ident)]
     fingerprinter = Fingerprinter(topology.layout.parameters)
     if wanted.file is not None:
         return _of_file(fingerprinter, wanted, wanted.file)
