@@ -84,9 +84,9 @@ class Corrected(msgspec.Struct, frozen=True):
 class Made(msgspec.Struct, frozen=True):
     """A correction: an allowance that holds, or the note on an erasure.
 
-    ``id`` is that of the allowance or the document, ``at`` when it was made, ``until`` when it ends
-    by the index's clock, in ms since 1970; null: never. ``text`` is the beginning of what is
-    allowed, ``source`` where the forgotten document is, as ``partition-offset``.
+    ``id`` is that of the allowance or the document, ``at`` when it was made, ``until`` when it
+    ends, in ms since 1970; null: never. ``text`` is the beginning of what is allowed, ``source``
+    where the forgotten document is, as ``partition-offset``.
     """
 
     kind: Literal["allow", "forget"]
@@ -136,7 +136,8 @@ class Correcting(Closing):
             Warming: shard 0 can't be read yet.
         """
         held = self._following.corrections()
-        found = sorted([*held.allowances, *held.erasures], key=lambda one: -one.since)
+        every: list[Allowance | Erasure] = [*held.allowances, *held.erasures]
+        found = sorted(every, key=lambda one: -one.since)
         some = found[skipped : skipped + limit]
         after = skipped + limit
         return MadeList(
