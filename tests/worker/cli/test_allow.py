@@ -133,7 +133,7 @@ def test_lines_in_json_say_more(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_allowed_is_refused_before_anything_is_sent(
-    run: Run, wanted: dict[str, str], reason: str
+    run: Run, wanted: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(CommandError, match=reason) as caught:
         allow(run, **wanted)
