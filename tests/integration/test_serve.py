@@ -1,4 +1,4 @@
-"""`neardup serve` beside a worker on Kafka: it tells verdicts, writes nothing, comes back."""
+"""`neardup serve` beside a worker on Kafka: it tells verdicts, corrects them, comes back."""
 
 import json
 import signal
@@ -14,6 +14,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.checker import verdict_of
 from tests.support.server_process import ANY_PORTS, Server, serving
 from tests.support.texts import near_copies
+from worker.wire.headers import ALLOWED_BY
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -105,6 +106,43 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
     names = {one.group_id for one in admin.list_consumer_groups().result(WAIT_SECONDS).valid}
     assert application.topology.group("index") in names
     assert application.topology.group("serve") not in names
+
+
+@pytest.mark.slow
+def test_what_is_corrected_over_http_holds_for_workers_and_is_undone(
+    launch: Launch, tmp_path: Path
+) -> None:
+    application = launch(partitions=2)
+    application.start("alpha")
+    song = "I love this song!!! It is the best thing that I have heard in all these years."
+    audit = application.audit
+
+    def feed(ident: str, published_by_then: int) -> None:
+        application.feed(application.documents([(ident, song)]))
+        audit.reach(published_by_then)
+
+    with serving(application.config, tmp_path) as server:
+        feed("d0", 1)
+        wait_until(server.ready, WAIT_SECONDS, "the server to be ready")
+        allowed = server.post("/v1/corrections", {"allow": {"of": {"text": song}}})
+
+        def listed() -> list[str]:
+            return [one["id"] for one in server.get("/v1/corrections")["corrections"]]
+
+        wait_until(lambda: listed() == [allowed["id"]], WAIT_SECONDS, "the allowance")
+        feed("d1", 2)
+        server.post("/v1/corrections", {"withdraw": {"id": allowed["id"]}})
+        wait_until(lambda: listed() == [], WAIT_SECONDS, "the withdrawal")
+        feed("d2", 3)
+        server.post("/v1/corrections", {"forget": {"id": "d0"}})
+        wait_until(lambda: listed() == ["d0"], WAIT_SECONDS, "the note on the erasure")
+        server.post("/v1/corrections", {"restore": {"id": "d0"}})
+        wait_until(
+            lambda: len(server.get("/v1/documents?id=d0")["documents"]) == 2, WAIT_SECONDS, "d0"
+        )
+    named = [value for one in audit.unique for name, value in one.headers if name == ALLOWED_BY]
+    assert named == [allowed["id"].encode()]
+    assert json.loads(audit.duplicate[0].value or b"")["id"] == "d2"
 
 
 @pytest.mark.slow

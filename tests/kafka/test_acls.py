@@ -136,6 +136,10 @@ def redrive(site: Site, app: str) -> int:
     return done.returncode
 
 
+def allow(site: Site, app: str) -> int:
+    return neardup("allow", "--no-wait", "a text", "--config", site.config(app)).returncode
+
+
 def forget(site: Site, app: str) -> int:
     return neardup("forget", "--no-wait", "one", "--config", site.config(app)).returncode
 
@@ -155,6 +159,7 @@ COMMANDS: Mapping[str, Callable[[Site, str], int]] = {
     "init": init,
     "feed": feed,
     "redrive": redrive,
+    "allow": allow,
     "forget": forget,
     "skip": skip,
 }

@@ -44,6 +44,7 @@ _CORRECTIONS = ("correction", "corrections")
 _PATH = "/v1/corrections"
 _PAGE = 100
 _EXCERPT = 100
+_BY_CELLS, _WHY_CELLS = 16, 26
 _MOST_BYTES = 1 << 20
 
 
@@ -119,9 +120,10 @@ def _requests(
         CommandError: a text can't be allowed, or a document isn't found.
     """
     if wanted.remove is not None:
-        if not wanted.remove.isprintable() or not wanted.remove:
+        ident = wanted.remove.encode(errors="replace").decode()
+        if ident != wanted.remove or not ident:
             raise CommandError(f"--remove: {wanted.remove!r} is no id; nothing was sent")
-        return [Request("withdraw", wanted.remove)]
+        return [Request("withdraw", ident)]
     fingerprinter = Fingerprinter(topology.layout.parameters)
     if wanted.file is not None:
         return _of_file(fingerprinter, wanted, wanted.file)
@@ -236,22 +238,22 @@ def show_corrections(server: Server, *, as_json: bool) -> None:
 
 def _table(heading: str, some: Sequence[Made]) -> Table:
     table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column(heading, overflow="fold", ratio=3)
+    table.add_column(heading, overflow="fold")
     table.add_column("when", no_wrap=True)
-    table.add_column("by", overflow="fold", max_width=20)
-    table.add_column("why", overflow="fold", ratio=2)
+    table.add_column("by", overflow="fold", max_width=_BY_CELLS)
+    table.add_column("why", overflow="fold", max_width=_WHY_CELLS)
     for one in some:
         table.add_row(_what(one), _when(one), shown(one.by), shown(one.why))
     return table
 
 
 def _what(one: Made) -> Text:
-    what = shown(one.id, "bold")
     if one.kind == "allow":
-        what.append(" exactly" if one.exact else " and what is near", "dim")
+        which = ", exactly" if one.exact else ", and what is near"
         excerpt = one.text[:_EXCERPT] + ("…" if len(one.text) > _EXCERPT else "")
-        what.append("\n").append_text(shown(excerpt))
-    elif one.source:
+        return line((one.id, "bold"), (which, "dim")).append("\n").append_text(shown(excerpt))
+    what = line((one.id, "bold"))
+    if one.source:
         what.append("\n").append_text(shown(f"was at {one.source}", "dim"))
     return what
 
@@ -259,9 +261,16 @@ def _what(one: Made) -> Text:
 def _when(one: Made) -> Text:
     when = Text(_moment(one.at))
     if one.until is not None:
-        when.append(f"\nuntil {_moment(one.until)}", "dim")
+        when.append(f"\nuntil {_day(one.until)}", "dim")
     return when
 
 
+def _day(time: int) -> str:
+    return f"{datetime.fromtimestamp(time / 1_000, UTC):%d %b %Y}"
+
+
 def _moment(time: int) -> str:
-    return f"{datetime.fromtimestamp(time / 1_000, UTC):%Y-%m-%d %H:%M}"
+    """Return a time for people in few cells: its day and minute, or its date in another year."""
+    moment = datetime.fromtimestamp(time / 1_000, UTC)
+    this_year = datetime.now(UTC).year == moment.year
+    return f"{moment:%d %b %H:%M}" if this_year else f"{moment:%d %b %Y}"

@@ -16,7 +16,10 @@ __all__ = ["allow", "forget"]
 
 _SERVER = f"http://localhost:{SERVE_PORT}"
 Why = Annotated[
-    str, typer.Option(metavar="REASON", help="The reason, which is noted with your name.")
+    str,
+    typer.Option(
+        metavar="REASON", help="The reason, noted with your name: at most 200 characters of it."
+    ),
 ]
 Server = Annotated[
     str | None,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.command_line import neardup
 from tests.support.embedded import Run, by_id
 from worker.bus.memory import MemoryBus
 from worker.cli.allow import Wanted, allow_on
@@ -128,6 +129,7 @@ def test_lines_in_json_say_more(run: Run, tmp_path: Path) -> None:
         ({"text": "x" * (MOST_CHARACTERS + 1)}, "50,001 characters; one that is allowed may"),
         ({"text": "\udcff"}, "not UTF-8"),
         ({"remove": ""}, "--remove: '' is no id"),
+        ({"remove": "\udcff"}, "--remove: .* is no id"),
     ],
 )
 def test_what_cannot_be_allowed_is_refused_before_anything_is_sent(
@@ -169,6 +171,22 @@ def test_with_a_window_it_says_how_long_that_holds(
     said = capsys.readouterr().err
     assert "unique from here on, once the shards have read it." in said
     assert "That holds for 30d (index.window); allow again to renew it." in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["allow"], "TEXT, --id, --file, --remove, --list: give one of them"),
+        (["allow", "a text", "--list"], "TEXT, --id, --file, --remove, --list: give one of them"),
+        (["forget"], "ID, --group, --text: give one of them"),
+        (["forget", "a", "--text", "b"], "ID, --group, --text: give one of them"),
+        (["forget", "--group", "1", "--undo"], "--undo takes ids"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(arguments: list[str], said: str) -> None:
+    done = neardup(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
 
 
 def test_without_the_topic_nothing_is_sent(run: Run) -> None:

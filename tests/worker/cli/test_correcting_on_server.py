@@ -47,10 +47,10 @@ def test_the_list_says_who_when_and_why(
     server.listed(2)
     show_corrections(asked, as_json=False)
     said = capsys.readouterr().out
-    for part in (sent["id"] + " exactly", footer, "Maria", "legal", "nobody", "asked for"):
+    for part in (sent["id"] + ", exactly", footer, "Maria", "legal", "nobody", "asked for"):
         assert part in said
     assert ESCAPE not in said
-    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d", said)
+    assert re.search(r"\d\d [A-Z][a-z]{2} \d\d:\d\d", said)
     show_corrections(asked, as_json=True)
     first, second = json.loads(capsys.readouterr().out)
     assert (first["kind"], second["kind"]) == ("forget", "allow")
