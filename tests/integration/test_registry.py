@@ -21,7 +21,7 @@ from tests.worker.formats.registry.parts import (
 from worker.bus import Outgoing, Record
 from worker.wire.headers import MATCHES, REASON
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
 TEXT = "The quick brown fox jumps over the lazy dog, and nobody knows why it does so."
 PERSON = {"type": "record", "name": "p.Person", "fields": [{"name": "name", "type": "string"}]}
