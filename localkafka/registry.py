@@ -31,7 +31,7 @@ _JSON: Final = "application/vnd.schemaregistry.v1+json"
 
 
 class SchemaRegistry:
-    """A registry of our own. Use as a context manager; it can be stopped, and started again."""
+    """A registry of our own, without any schema. Use as a context manager."""
 
     def __init__(self) -> None:
         """Take a port; the registry starts on entering the context.
@@ -59,7 +59,7 @@ class SchemaRegistry:
     def __enter__(self) -> Self:
         """Start the registry."""
         try:
-            self.start()
+            self._start()
         except BaseException:
             self.__exit__()
             raise
@@ -67,13 +67,25 @@ class SchemaRegistry:
 
     def __exit__(self, *_: object) -> None:
         """End the registry, and remove what it wrote."""
-        self.kill()
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            self._tell_reaper(f"-{process.pid}")
         if self._reaper.stdin is not None:
             self._reaper.stdin.close()
         self._reaper.wait()
 
-    def start(self) -> None:
-        """Start the registry, without any schema; return once it answers.
+    def pause(self) -> None:
+        """Freeze the registry: its connections stay open, and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused registry go on."""
+        self._signal(signal.SIGCONT)
+
+    def _start(self) -> None:
+        """Start the registry; return once it answers.
 
         Raises:
             BrokerStartError: it doesn't.
@@ -111,13 +123,10 @@ class SchemaRegistry:
         if process.returncode is not None:
             raise BrokerStartError(f"the schema registry ended\n{self._said()}")
 
-    def kill(self) -> None:
-        """End the registry at once; it forgets all schemas."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            self._tell_reaper(f"-{process.pid}")
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None:
+            raise RuntimeError("the schema registry doesn't run")
+        self._process.send_signal(number)
 
     def register(self, subject: str, kind: str, schema: str, *references: tuple[str, str]) -> int:
         """Register a schema as producers do, and return its id.

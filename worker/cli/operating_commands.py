@@ -181,8 +181,10 @@ def config_check(bootstrap: Bootstrap = None, config: Config = None, app: App = 
     """
     settings = for_kafka(config, bootstrap, app)
     settings.snapshot_options()
+    from worker.formats.choice import document_format
     from worker.settings import advice
 
+    document_format(settings)
     for line in advice(settings):
         typer.echo(f"warning: {line}", err=True)
     typer.echo("ok")

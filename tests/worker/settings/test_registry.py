@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import neardup
 from worker.formats.choice import document_format, line_format
 from worker.formats.json import JsonFormat
 from worker.formats.registry.documents import RegistryFormat
@@ -72,3 +73,23 @@ def test_credentials_are_in_a_file(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(ConfigurationError, match="registry: credentials_file: the file can't be"):
         document_format(made)
+
+
+def test_config_check_reads_the_credentials(tmp_path: Path) -> None:
+    config = tmp_path / "neardup.toml"
+    given = f'[documents]\nformat = "registry"\n[registry]\nurl = "{URL}"\n'
+    config.write_text(given)
+    checked = neardup("config", "check", "--config", config)
+    assert (checked.returncode, checked.stdout) == (0, b"ok\n")
+    config.write_text(f'{given}credentials_file = "{tmp_path}/none"\n')
+    checked = neardup("config", "check", "--config", config)
+    assert checked.returncode == 2
+    assert checked.stderr.startswith(b"neardup: registry: credentials_file: the file can't be read")
+
+
+def test_feed_cannot_write_such_documents(tmp_path: Path) -> None:
+    config = tmp_path / "neardup.toml"
+    config.write_text(f'[documents]\nformat = "registry"\n[registry]\nurl = "{URL}"\n')
+    refused = neardup("feed", "--config", config, tmp_path / "a.jsonl")
+    assert refused.returncode == 2
+    assert refused.stderr.decode().startswith("neardup: documents.format: got registry, whose")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from worker.bus import Away, Record, RecordBatch
+from worker.bus import Away, Denied, Record, RecordBatch
 from worker.fields import parse
 from worker.formats.base import DocumentFormat, DocumentOptions, Documents
 from worker.formats.json import Decode, JsonFormat, decoded, decoder_of
@@ -50,11 +50,7 @@ class RegistryFormat(JsonFormat):
         registry: RegistryOptions | None,
         fetch: Callable[[int | str], Fetched] | None = None,
     ) -> None:
-        """Take the fields and limits, and where the registry is; ``fetch`` replaces its client.
-
-        Raises:
-            ImportError, ValueError, OSError: see `Registry`.
-        """
+        """Take the fields and limits, and where the registry is; ``fetch`` replaces its client."""
         if fetch is None:
             assert registry is not None  # noqa: S101 -- one of the two is given
             fetch = Registry(registry).fetch
@@ -96,23 +92,22 @@ class RegistryFormat(JsonFormat):
         """See `DocumentFormat`."""
         try:
             return super().excerpt(value)
-        except Away:
+        except (Away, Denied):
             return value.decode(errors="replace")
 
     def identify(self, value: bytes, key: bytes | None = None) -> bytes | None:
-        """See `DocumentFormat`. None also if the registry is away."""
+        """See `DocumentFormat`. None also if the registry doesn't tell."""
         try:
             return super().identify(value, key)
-        except Away:
+        except (Away, Denied):
             return None
 
     def fields(self, value: bytes) -> Sequence[str] | None:
-        """See `DocumentFormat`."""
-        try:
-            names: Sequence[str] = self._values.decoder(mark_of(value)).names
-        except Away as error:
-            raise Unreadable("no-schema", str(error)) from None
-        return names
+        """See `DocumentFormat`. Nothing is asked for that."""
+        decoder = self._known.get(mark_of(value))
+        if decoder is None:
+            raise Unreadable("no-schema", "its schema wasn't met before")
+        return decoder.names
 
     def can_splice(self, value: bytes) -> bool:  # noqa: ARG002 -- none can
         """See `DocumentFormat`."""
@@ -166,8 +161,9 @@ class RegistryFormat(JsonFormat):
 class _Json:
     """Decodes JSON; its schema says nothing that is needed for that."""
 
+    names = ()
+
     def __init__(self, names: Sequence[str] | None) -> None:
-        self.names: Sequence[str] = names or ()
         self._decode: Decode = msgspec.json.Decoder().decode
         self._get: list[tuple[str, Getter]] = []
         if names is not None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from weakref import finalize
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 _WAIT_SECONDS = 10.0
 """How long a batch waits for the registry before its stage polls again, and reads it anew."""
 _PAUSE_SECONDS = 0.5
+_SILENT_SECONDS = 5.0
 _REFUSED_SECONDS = 60.0
 """How long it counts that the registry has no schema of an id."""
 _MOST_REFUSED = 10_000
@@ -55,9 +56,11 @@ class Fetched(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Decodes what has one schema; ``names`` are the fields that a value has."""
+    """Decodes what has one schema."""
 
-    names: Any
+    @property
+    def names(self) -> Sequence[str]:
+        """Return the names of the fields, as far as the schema has them."""
 
     def decode(self, value: bytes, start: int) -> object:
         """Return what is in a value from a position on.
@@ -81,6 +84,7 @@ class Registry:
             conf["basic.auth.user.info"] = options.credentials
         if options.ca_file is not None:
             conf["ssl.ca.location"] = str(options.ca_file)
+        logging.getLogger(httpx.__name__).setLevel(logging.WARNING)  # Else each answer is a line.
         self._url = options.url
         self._client = SchemaRegistryClient(conf)
         # A client keeps one form of a schema. Protobuf is asked for as a descriptor, too.
@@ -171,6 +175,7 @@ class Schemas:
         self.known: dict[bytes, Decoder] = {}
         """The decoders by marks: whoever is in a hurry looks here first."""
         self._refused: dict[bytes, _Refused] = {}
+        self._silent: tuple[float, Away] | None = None
 
     def decoder(self, mark: bytes) -> Decoder:
         """Return the decoder of a mark; the registry is asked once if it wasn't before.
@@ -184,11 +189,22 @@ class Schemas:
         if found is not None:
             return found
         if mark not in self._refused:
-            self._ask(mark)
+            self._ask_once(mark)
         refused = self._refused.get(mark)
         if refused is not None:
             raise refused.why
         return self.known[mark]
+
+    def _ask_once(self, mark: bytes) -> None:
+        """Ask for a mark, unless the registry was away just now: many may be asked for in turn."""
+        if self._silent is not None and self._clock() < self._silent[0]:
+            raise self._silent[1]
+        self._silent = None
+        try:
+            self._ask(mark)
+        except Away as error:
+            self._silent = self._clock() + _SILENT_SECONDS, error
+            raise
 
     def prepare(self, marks: Iterable[bytes]) -> None:
         """Ask for what isn't known of these marks; wait some seconds if the registry is away.

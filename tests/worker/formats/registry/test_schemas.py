@@ -84,6 +84,19 @@ def test_an_unknown_id_is_asked_for_again_after_a_minute() -> None:
     assert here.asked == [1, 1]
 
 
+def test_who_asks_without_waiting_asks_a_silent_registry_every_few_seconds() -> None:
+    here, clock = shelf(), Clock()
+    here.error = Away("the registry is away")
+    found = schemas(here, clock)
+    for _ in range(3):
+        with pytest.raises(Away):
+            found.decoder(mark(1))
+    assert here.asked == [1]
+    here.error = None
+    clock.now = 6
+    assert found.decoder(mark(1)).names
+
+
 def test_many_unknown_ids_are_forgotten_in_the_end() -> None:
     here, clock = Shelf(), Clock()
     found = schemas(here, clock)
