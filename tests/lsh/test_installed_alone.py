@@ -65,7 +65,7 @@ def test_the_wheel_has_all_of_the_library_and_nothing_else(wheel: ZipFile) -> No
     assert fields["Name"] == "neardup-lsh"
     assert fields.get_all("License-File") == LICENCES
     assert {f"{metadata.rpartition('/')[0]}/licenses/{name}" for name in LICENCES} <= names
-    assert fields.get_all("Requires-Dist") == ["numpy>=2.0"]
+    assert fields.get_all("Requires-Dist") == ["numpy>=2.0", "narwhals>=2 ; extra == 'frames'"]
     assert "from lsh import Index" in str(fields.get_payload())
 
 
