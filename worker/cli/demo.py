@@ -66,7 +66,8 @@ def demo() -> None:
         f"  {command} demo --page    look at the duplicates in a browser\n"
         f"  {command} dedupe FILE    filter your own JSON Lines\n"
         f"  {command} run            filter a Kafka topic\n"
-        f"  {command} --help         list all commands\n"
+        f"  {command} --help         list all commands\n",
+        soft_wrap=True,
     )
     console.print(
         "Samples: OneStopEnglish corpus (CC BY-SA 4.0), PyPA Advisory Database (CC BY 4.0),"

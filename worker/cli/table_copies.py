@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -17,6 +17,8 @@ from worker.offline import Line, Verdict
 __all__ = ["CsvCopy", "ParquetCopy"]
 
 _PREFIX = "neardup_"
+_ADDED: Final = Row._fields[: Row._fields.index("group")]
+"""Groups are known at the end only, when the copies are written."""
 _GROUP_ROWS = 16_384
 _GROUP_BYTES = 64 << 20
 """A row group ends with the first chunk that brings one of these; it is in memory until then."""
@@ -76,7 +78,7 @@ class CsvCopy:
         if not self._unique_only:
             _free(columns)
         self._columns = columns
-        added = [] if self._unique_only else [_PREFIX + name for name in Row._fields]
+        added = [] if self._unique_only else [_PREFIX + name for name in _ADDED]
         head = self._lines.line([*columns, *added])
         return head + "".join(self._written({}, row) for row in self._unread)
 
@@ -84,7 +86,7 @@ class CsvCopy:
         if self._unique_only and row.verdict != "unique":
             return ""
         own = [cells.get(name) for name in self._columns or ()]
-        return self._lines.line(own if self._unique_only else [*own, *row])
+        return self._lines.line(own if self._unique_only else [*own, *row[: len(_ADDED)]])
 
 
 class ParquetCopy:
@@ -111,7 +113,7 @@ class ParquetCopy:
         self._rows = Rows(format_)
         self._schema = self._columns()
         self._verdicts = self._arrow.schema(
-            [field.with_name(_PREFIX + field.name) for field in schema_of(self._arrow)]
+            [schema_of(self._arrow).field(name).with_name(_PREFIX + name) for name in _ADDED]
         )
         whole = self._schema
         if not unique_only:
@@ -132,7 +134,7 @@ class ParquetCopy:
             table = table.filter(kept)
         else:
             rows = list(map(plain, self._rows.rows(lines, verdicts)))
-            for field, name in zip(self._verdicts, Row._fields, strict=True):
+            for field, name in zip(self._verdicts, _ADDED, strict=True):
                 column = self._arrow.array([row[name] for row in rows], field.type)
                 table = table.append_column(field, column)
         self._group.append(table)

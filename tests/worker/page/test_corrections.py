@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.worker.page.conftest import Shown, grave, sequence_of, served
 
+pytestmark = pytest.mark.needs("chromium")
+
 SONG = "I love this song!!! It is the best thing that I have heard in all these years."
 
 

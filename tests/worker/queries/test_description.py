@@ -22,6 +22,11 @@ CONFIGURATION = """
 [[operations]]
 include-path = "/v1/query"
 checks.positive_data_acceptance.enabled = false
+
+[[operations]]
+include-path = "/v1/corrections"
+include-method = "POST"
+checks.positive_data_acceptance.enabled = false
 """
 
 

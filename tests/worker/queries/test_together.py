@@ -25,6 +25,7 @@ from worker.queries.responder import Said
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
 from worker.settings.sections import ServeSection
+from worker.stages.corrections import Corrections
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 OTHER = "Something else entirely, of which there is no copy so far."
@@ -108,10 +109,12 @@ def test_a_store_that_fails_for_one_query_fails_for_no_other(
     service.catch_up()
     answers = Asker.answers
 
-    def failing(asker: Asker, shards: Shards, questions: Sequence[Any]) -> list[Answer]:
+    def failing(
+        asker: Asker, shards: Shards, questions: Sequence[Any], corrections: Corrections
+    ) -> list[Answer]:
         if any(isinstance(one, Question) and one.text == OTHER for one in questions):
             raise failure
-        return answers(asker, shards, questions)
+        return answers(asker, shards, questions, corrections)
 
     monkeypatch.setattr(Asker, "answers", failing)
     # Whoever asks for several must ask again for each.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import worker.formats
+import worker.stages
 from tests.support.stages import DOCS, document, fingerprint, no_watermarks, process
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
@@ -138,10 +139,10 @@ def test_only_the_last_documents_count() -> None:
 
 
 def test_every_code_has_a_cause() -> None:
-    folder = Path(worker.formats.__file__).parent
     found = {
         call.args[0].value
-        for file in folder.rglob("*.py")
+        for package in (worker.formats, worker.stages)
+        for file in Path(package.__file__).parent.rglob("*.py")
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
