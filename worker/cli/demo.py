@@ -80,7 +80,7 @@ def typed() -> str:
     """Return what a user types to run this command: its name, or a path if it isn't found by it."""
     program = Path(sys.argv[0])
     found = shutil.which("neardup")
-    if program.stem != "neardup" or not program.exists():
+    if program.stem != "neardup" or not program.is_file():
         return "neardup" if found else f"{sys.executable} -m worker.cli"
     if found and Path(found).samefile(program):
         return "neardup"
