@@ -142,7 +142,7 @@ def test_every_code_has_a_cause() -> None:
     found = {
         call.args[0].value
         for package in (worker.formats, worker.stages)
-        for file in Path(package.__file__).parent.rglob("*.py")
+        for file in Path(package.__path__[0]).rglob("*.py")
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
