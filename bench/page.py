@@ -131,12 +131,12 @@ def run(*, quick: bool = False) -> list[Target]:
             Figures(f"query with {_VIEWERS} viewers, p99, ms", [p99[_VIEWERS]], ",.1f"),
         ],
     )
-    median = Figures("", [one for _, one in painted]).median
-    of_long = Figures("", [one for _, one in long]).median
+    first = Figures("", [one for one, _ in painted]).median
+    of_long = Figures("", [one for one, _ in long]).median
     rate = Figures("", fed[_VIEWERS]).median / Figures("", fed[0]).median
     return [
-        Target("page: a pair is painted, ms", median, 300, at_least=False, form=".0f"),
-        Target("page: a pair of 2 MB is painted, ms", of_long, 500, at_least=False, form=".0f"),
+        Target("page: first paint, ms", first, 300, at_least=False, form=".0f"),
+        Target("page: first paint of a pair of 2 MB, ms", of_long, 500, at_least=False, form=".0f"),
         Target("page: from commit to the page, ms", max(seen), 1_000, at_least=False, form=".0f"),
         Target("page: rate with 20 viewers, of the other", rate, 0.95, at_least=True, form=".2f"),
         Target(
