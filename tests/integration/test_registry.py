@@ -36,6 +36,8 @@ PAGE = {
 }
 WHOLE = {**PAGE, "fields": [{"name": "by", "type": PERSON}, *PAGE["fields"][1:]]}
 FILE = document_file(("text", 9))
+PROTO = 'syntax = "proto3"; package docs; message Document { string text = 1; }'
+"""The same."""
 
 
 @pytest.fixture
@@ -45,11 +47,12 @@ def registry() -> Iterator[SchemaRegistry]:
 
 
 def register(registry: SchemaRegistry) -> list[int]:
-    """Register all schemas; return the ids of pages, Protobuf, JSON and keys."""
+    """Register all schemas; return the ids of pages, Protobuf in both forms, JSON and keys."""
     registry.register("person", "AVRO", json.dumps(PERSON))
     return [
         registry.register("pages", "AVRO", json.dumps(PAGE), ("p.Person", "person")),
         registry.register("messages", "PROTOBUF", serialized(FILE)),
+        registry.register("texts", "PROTOBUF", PROTO),
         registry.register(
             "objects",
             "JSON",
@@ -68,7 +71,7 @@ def header(record: Record, name: str) -> bytes:
 
 
 def test_documents_with_schemas_are_judged(launch: Launch, registry: SchemaRegistry) -> None:
-    pages, messages, objects, keys = register(registry)
+    pages, messages, texts, objects, keys = register(registry)
     application = launch(
         partitions=1,
         settings={
@@ -80,6 +83,7 @@ def test_documents_with_schemas_are_judged(launch: Launch, registry: SchemaRegis
     values = {
         "page": avro_value({"by": {"name": "Ada"}, "text": TEXT, "tags": ["a"]}, WHOLE, pages),
         "message": mark(messages) + b"\0" + value_of(FILE, text=TEXT),
+        "text": mark(texts) + b"\0" + value_of(FILE, text=TEXT),
         "object": mark(objects) + json.dumps({"text": TEXT}).encode(),
         "unknown": mark(9_999) + b"\0",
     }
@@ -90,7 +94,9 @@ def test_documents_with_schemas_are_judged(launch: Launch, registry: SchemaRegis
     audit = application.audit
     audit.reach(len(values))
     assert [one.value for one in audit.unique] == [values["page"]]
-    assert [one.value for one in audit.duplicate] == [values["message"], values["object"]]
+    assert [one.value for one in audit.duplicate] == [
+        values[name] for name in ("message", "text", "object")
+    ]
     assert json.loads(header(audit.duplicate[0], MATCHES)) == [{"id": "page", "similarity": 1.0}]
     assert header(audit.rejected[0], REASON).startswith(b"no-schema: the registry doesn't have")
     shown = on_kafka("explain", "--kafka", "--config", application.config, "page", "object")

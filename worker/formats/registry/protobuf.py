@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from worker.formats.registry.proto_text import compiled
 from worker.formats.registry.wanted import Wanted
 from worker.formats.unreadable import Unreadable
 
@@ -39,7 +40,7 @@ class ProtobufDecoder:
     def __init__(
         self, schema: str, references: Sequence[tuple[str, str]], needed: Wanted | None
     ) -> None:
-        """Take a file's descriptor in base64, and by names those of the files that it imports.
+        """Take a file's descriptor in base64, or its text; by names, the files that it imports.
 
         ``needed`` are the fields to read; None: all.
 
@@ -48,6 +49,8 @@ class ProtobufDecoder:
         """
         self._needed = needed
         self._pool = descriptor_pool.DescriptorPool()
+        if not _is_descriptor(schema):
+            schema, references = compiled(schema, references)
         self._file = _file("value.proto", schema)
         files = {name: _file(name, text) for name, text in references}
         try:
@@ -110,6 +113,14 @@ class ProtobufDecoder:
         return made
 
 
+def _is_descriptor(schema: str) -> bool:
+    """Return whether a schema is base64, as no text of a file is."""
+    try:
+        return bool(b64decode(schema, validate=True))
+    except ValueError:
+        return False
+
+
 def _file(name: str, schema: str) -> descriptor_pb2.FileDescriptorProto:
     """Return the descriptor of a file, in base64.
 
@@ -120,12 +131,8 @@ def _file(name: str, schema: str) -> descriptor_pb2.FileDescriptorProto:
     try:
         file.ParseFromString(b64decode(schema, validate=True))
     except (ValueError, DecodeError):
-        raise ValueError(
-            "the registry returns no file's descriptor in base64, but other text: register the"
-            " descriptor"
-        ) from None
-    if name:
-        file.name = name
+        raise ValueError("it is no file's descriptor in base64") from None
+    file.name = name
     return file
 
 

@@ -141,12 +141,41 @@ def test_files_import_others() -> None:
     assert read(documents, record(mark(1) + FIRST + value)).id == b"Ada"
 
 
+def test_a_schema_may_be_text() -> None:
+    person = 'syntax = "proto3"; package p; message Person { string name = 1; }'
+    text = """
+        syntax = "proto3";
+        import "p/person.proto";
+        import "google/protobuf/wrappers.proto";
+        message Document { p.Person by = 1; google.protobuf.StringValue text = 2; }
+    """
+    here = Shelf()
+    here.schemas[1] = Fetched("PROTOBUF", text, [("p/person.proto", person)])
+    documents = made(here, id_field="by.name")
+    value = mark(1) + FIRST + b"\x0a\x05\x0a\x03Ada\x12\x03\x0a\x01t"
+    assert read(documents, record(value))[:2] == (b"Ada", "t")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "why"),
+    [
+        ("message {", "a.proto", "protoc: value.proto:1:"),
+        ('syntax = "proto3";', "../a.proto", "imports ../a.proto, which is no name of a file"),
+        ('syntax = "proto3";', "/a.proto", "imports /a.proto, which is no name of a file"),
+    ],
+)
+def test_a_text_that_is_no_schema_is_named(text: str, name: str, why: str) -> None:
+    here = Shelf()
+    here.schemas[1] = Fetched("PROTOBUF", text, [(name, "")])
+    with pytest.raises(Unreadable, match=f"no-schema: schema 1 can't be used: .*{why}"):
+        read(made(here), record(mark(1) + FIRST))
+
+
 def test_a_schema_that_is_none_is_named() -> None:
     here = shelf()
     missing = document_file(("text", STRING))
     missing.dependency.append("elsewhere.proto")
-    text = 'syntax = "proto3"; message Document { string text = 1; }'
-    here.schemas |= {2: Fetched("PROTOBUF", text, []), 3: proto(missing)}
+    here.schemas |= {2: Fetched("PROTOBUF", "AAAA", []), 3: proto(missing)}
     documents = made(here)
     for ident, why in ((2, "no file's descriptor in base64"), (3, "elsewhere.proto")):
         with pytest.raises(Unreadable, match=f"no-schema: schema {ident} can't be used: .*{why}"):
