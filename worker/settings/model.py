@@ -236,14 +236,10 @@ class Settings(BaseSettings):
         return self
 
     def _check_registry(self) -> None:
-        """Check that a registry is named where documents need one, and nowhere else."""
+        """Check that a registry is named where documents need one."""
         needed = self.documents.format == "registry"
         if needed and self.registry.url is None:
             raise ValueError("documents.format: registry needs registry.url")
-        if self.registry.url is not None and not needed:
-            raise ValueError(
-                f"registry.url: needs documents.format registry; it is {self.documents.format}"
-            )
         if self.documents.key == "registry" and not needed:
             raise ValueError(
                 "documents.key: got registry, which needs documents.format registry; it is"

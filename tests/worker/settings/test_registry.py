@@ -30,7 +30,6 @@ def test_the_format_follows() -> None:
     ("given", "why"),
     [
         ({"documents.format": "registry"}, "documents.format: registry needs registry.url"),
-        ({"registry.url": URL}, "registry.url: needs documents.format registry; it is json"),
         (
             {"documents.key": "registry"},
             "documents.key: got registry, which needs documents.format registry; it is json",

@@ -95,7 +95,10 @@ class Reading:
         All are JSON objects, except that a line can be a text.
         """
         format_: Literal["json", "text"] = "text" if self.format == "lines" else "json"
-        documents = settings.documents.model_copy(update={"format": format_})
+        given = {"format": format_, "key": settings.documents.key}
+        if settings.documents.key == "registry":
+            given["key"] = "auto"  # Files have no keys with schemas.
+        documents = settings.documents.model_copy(update=given)
         return settings.model_copy(update={"documents": documents})
 
     @property
