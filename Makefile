@@ -40,7 +40,7 @@ BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-core test-slow test-faults test-soak test-pythons lint format bench \
+.PHONY: help venv demo test test-core test-slow test-faults test-soak test-image test-pythons lint format bench \
         bench-index wheel docs docs-links pictures lock notices sbom helm chart compose-check pin-images clean
 
 help: ## Show this list
@@ -132,6 +132,9 @@ compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)
 	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; \
 	else echo "no docker compose here: checking the file alone"; fi
 	@$(BIN)/python -m pytest --quiet tests/deploy
+
+test-image: $(VENV)/.dev ## Build the image without an engine, and check it (root on Debian with buildah, debootstrap and Rust)
+	@PYTHON=$(BIN)/python deploy/test-image
 
 pin-images: ## Renew the digests of the images that deploy/ and compose name (needs docker and a registry)
 	@deploy/pin-images
