@@ -10,7 +10,7 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from worker.cli.demo_page import page_of, samples
 from worker.offline import offline_settings
-from worker.settings.sections import ServeSection
+from worker.settings.sections import CorrectionsSection, ServeSection
 
 FOLDER = Path(__file__).parent.parent / "docs" / "how-to" / "pictures"
 SIZE: ViewportSize = {"width": 1_280, "height": 760}
@@ -34,6 +34,22 @@ def _ask(page: Page) -> None:
     page.locator(".side").first.wait_for()
 
 
+def _correction(page: Page) -> None:
+    page.get_by_role("button", name="Not a duplicate").first.click()
+    page.get_by_label("Only the same text").check()
+    page.get_by_label("Reason").fill("people do love it")
+
+
+def _corrections(page: Page) -> None:
+    page.get_by_role("button", name="Allow this text").click()
+    page.get_by_role("button", name="Undo").wait_for()
+    for _ in range(50):  # The list has what the index has read.
+        page.goto("/corrections", wait_until="networkidle")
+        if page.get_by_role("button", name="Withdraw").count():
+            return
+        page.wait_for_timeout(200)
+
+
 def _campaigns(page: Page) -> None:
     page.goto("/campaigns", wait_until="networkidle")
 
@@ -53,13 +69,16 @@ VIEWS = {
     "campaigns": _campaigns,
     "campaign": _campaign,
     "ask": _ask,
+    "correction": _correction,
+    "corrections": _corrections,
     "flow": _flow,
 }
 
 
 def main() -> int:
     """Take all pictures; return 0."""
-    settings = offline_settings().model_copy(update={"app": "demo", "serve": ServeSection(port=0)})
+    sections = {"serve": ServeSection(port=0), "corrections": CorrectionsSection(by="ada")}
+    settings = offline_settings().model_copy(update={"app": "demo", **sections})
     # The news, which are first, come last: they are longer than comments, and differ more.
     known = samples(settings)
     news = next(at for at, value in enumerate(known) if b"PYSEC" in value)
