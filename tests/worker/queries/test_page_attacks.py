@@ -25,7 +25,7 @@ from worker.settings import Settings
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 ALL = 400
 STREAMS = 64
-POSTED = ("/v1/comparison", "/v1/session", "/v1/query")
+POSTED = ("/v1/comparison", "/v1/corrections", "/v1/session", "/v1/query")
 ROUTES = [
     (method.upper(), path.replace("{id}", "a"))
     for path, methods in json.loads(described())["paths"].items()

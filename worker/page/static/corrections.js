@@ -13,7 +13,7 @@ const kinds = {
   allow: {
     name: "Not a duplicate",
     head: "Allow this text",
-    about: "What is near to it is unique from now on. What was published stays.",
+    about: "It holds for what comes from now on. What was published stays.",
     done: "It is allowed.",
     choices: ["What is near to it", "Only the same text"],
     make: (one, why, chosen) => `{"allow":{"of":${side(one.sequence === null ? { text: one.text } : { sequence: one.sequence })},"exact":${chosen === 1},"why":${JSON.stringify(why)}}}`,
