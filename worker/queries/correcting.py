@@ -17,7 +17,7 @@ from worker.queries.following import Following
 from worker.queries.lookup import Gone, Lookup
 from worker.queries.views import Sequence, Side
 from worker.settings import Settings
-from worker.stages.corrections import Allowance, Corrections, Erasure
+from worker.stages.corrections import Allowance, Erasure, erasure_name
 from worker.topology import Topology
 from worker.wire import Note, Request
 from worker.wire.headers import FORGET
@@ -84,9 +84,10 @@ class Corrected(msgspec.Struct, frozen=True):
 class Made(msgspec.Struct, frozen=True):
     """A correction: an allowance that holds, or the note on an erasure.
 
-    ``id`` is that of the allowance or the document, ``at`` when it was made, ``until`` when it
-    ends, in ms since 1970; null: never. ``text`` is the beginning of what is allowed, ``source``
-    where the forgotten document is, as ``partition-offset``.
+    ``id`` is that of the allowance, or stands for the id of the forgotten document, of which
+    nothing is kept. ``at`` is when it was made, ``until`` when it ends, in ms since 1970; null:
+    never. ``text`` is the beginning of what is allowed, ``source`` where the forgotten document is,
+    as ``partition-offset``.
     """
 
     kind: Literal["allow", "forget"]
@@ -152,7 +153,7 @@ class Correcting(Closing):
         until = None if self._window_ms is None or not allows else one.since + self._window_ms
         return Made(
             "allow" if allows else "forget",
-            one.id.decode(errors="replace"),
+            (one.id if isinstance(one, Allowance) else one.name).decode(errors="replace"),
             note.at,
             until,
             note.by,
@@ -213,20 +214,19 @@ class Correcting(Closing):
     def _origin(self, ident: str) -> Record:
         """Return where a document came: where it was noted, or else where outputs say.
 
+        ``ident`` is its id, or what its erasure is called by in the list.
+
         Raises:
             Gone: it isn't there.
         """
-        held: Corrections = self._following.corrections()
-        noted = [
-            msgspec.msgpack.decode(one.note, type=Note).source
-            for one in held.erasures
-            if one.id == ident.encode(errors="surrogatepass")
-        ]
-        if noted and noted[-1]:
-            try:
-                return self._lookup.origin(ident, noted[-1])
-            except Gone:
-                return self._lookup.origin(ident)
+        given = ident.encode(errors="surrogatepass")
+        for one in reversed(self._following.corrections().erasures):
+            if one.name in {given, erasure_name(given)}:
+                source = msgspec.msgpack.decode(one.note, type=Note).source
+                with suppress(Gone):
+                    own, record = self._lookup.at(source)
+                    if erasure_name(own) == one.name:
+                        return record
         return self._lookup.origin(ident)
 
     def close(self) -> None:

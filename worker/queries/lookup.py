@@ -111,6 +111,18 @@ class Lookup(Closing):
             if not found:
                 raise Gone("the outputs have no document with this id, as far as was searched")
             source = found[0].source
+        own, record = self.at(source)
+        if own.decode() != ident:
+            raise Gone(f"at {source} of {self._topology.documents} is another document")
+        return record
+
+    def at(self, source: str) -> tuple[bytes, Record]:
+        """Return the id and the record of the document at a place, ``partition-offset``.
+
+        Raises:
+            Gone: it is no longer there.
+            BusError: the topics can't be read.
+        """
         partition, _, offset = source.rpartition("-")
         topology = self._topology
         known = partition.isdecimal() and offset.isdecimal() and len(offset) <= _OFFSET_DIGITS
@@ -119,9 +131,7 @@ class Lookup(Closing):
         place = TopicPartition(topology.documents, int(partition))
         record = self._one(place, int(offset), "the document")
         own = f"{topology.documents}-{source}".encode()
-        if (self._documents.identify(record.value or b"", record.key) or own).decode() != ident:
-            raise Gone(f"at {source} of {topology.documents} is another document")
-        return record
+        return self._documents.identify(record.value or b"", record.key) or own, record
 
     def _one(self, partition: TopicPartition, offset: int, what: str) -> Record:
         """Return the record at an offset.

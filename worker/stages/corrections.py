@@ -8,6 +8,7 @@ allowed. What the index holds doesn't depend on them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final, NamedTuple, Self
 from zlib import crc32
 
@@ -27,6 +28,7 @@ __all__ = [
     "Corrections",
     "Erasure",
     "allowed",
+    "erasure_name",
     "nearest",
 ]
 
@@ -58,10 +60,18 @@ class Allowance(msgspec.Struct, array_like=True, frozen=True, gc=False):
     since: int
 
 
-class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A document that a person had forgotten, the note on that, and when, in the log's time."""
+def erasure_name(ident: bytes) -> bytes:
+    """Return what an erasure is called by: a hash, since nothing may be left of the id."""
+    return b"#" + blake2b(ident, digest_size=8).hexdigest().encode()
 
-    id: bytes
+
+class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A document that a person had forgotten, the note on that, and when, in the log's time.
+
+    ``name`` is the `erasure_name` of its id.
+    """
+
+    name: bytes
     note: bytes
     since: int
 
@@ -104,7 +114,7 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
         An allowance beyond `MOST_ALLOWANCES` doesn't hold.
         """
         if one.kind is Kind.FORGOTTEN:
-            erasures = (*self.erasures, Erasure(one.id, one.note, since))
+            erasures = (*self.erasures, Erasure(erasure_name(one.id), one.note, since))
             return Corrections(self.allowances, erasures[-MOST_ERASURES:])
         kept = tuple(known for known in self.allowances if known.id != one.id)
         if one.allows and len(kept) < MOST_ALLOWANCES:

@@ -14,6 +14,7 @@ from worker.cli.allow import show_corrections
 from worker.cli.campaigns import Server as Asked
 from worker.cli.errors import CommandError
 from worker.cli.forget import chosen
+from worker.stages.corrections import erasure_name
 
 ESCAPE = "\x1b[31m"
 
@@ -45,9 +46,10 @@ def test_the_list_says_who_when_and_why(
     server.listed(1)
     server.correct({"forget": {"id": "nobody", "why": "asked for"}})
     server.listed(2)
+    named = erasure_name(b"nobody").decode()
     show_corrections(asked, as_json=False)
     said = capsys.readouterr().out
-    for part in (sent["id"] + ", exactly", footer, "Maria", "legal", "nobody", "asked for"):
+    for part in (sent["id"] + ", exactly", footer, "Maria", "legal", named, "asked for"):
         assert part in said
     assert ESCAPE not in said
     assert re.search(r"\d\d [A-Z][a-z]{2} \d\d:\d\d", said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import islice
-from time import thread_time
 
 import pytest
 from prometheus_client.metrics_core import Metric as Family
@@ -64,7 +63,7 @@ def test_every_series_has_the_labels_of_the_table_and_the_application(metric: Me
         assert sample.labels["app"] == APP
 
 
-def test_a_scrape_of_many_partitions_and_shards_is_quick_and_small() -> None:
+def test_a_scrape_of_many_partitions_and_shards_is_small() -> None:
     metrics = Metrics("an-application-with-a-long-name")
     partitions, shards = 200, 16
     inputs = ["documents", *(f"matches-{shard}" for shard in range(shards))]
@@ -81,14 +80,9 @@ def test_a_scrape_of_many_partitions_and_shards_is_quick_and_small() -> None:
                 for tier in range(9 if "tier" in metric.labels else 1):
                     more = [f"{tier}"] * (len(metric.labels) - 1)
                     metrics.set(metric, 123_456_789.0, str(shard), *more)
-    seconds = []
-    for _ in range(10):
-        began = thread_time()
-        said = exposition(metrics)
-        seconds.append(thread_time() - began)
+    said = exposition(metrics)
     assert said.count(b"\n") > partitions * (shards + 2)
     assert len(said) < 1_000_000
-    assert min(seconds) < 0.05
 
 
 def test_what_every_process_exports_has_the_application_as_well() -> None:

@@ -15,6 +15,7 @@ from tests.support.corpus import scaled
 from tests.support.embedded import Run, by_id
 from tests.support.texts import near_copies
 from worker.bus.port import Outgoing
+from worker.stages.corrections import erasure_name
 from worker.wire import Request
 from worker.wire.headers import CORRECTION
 
@@ -96,7 +97,7 @@ def test_what_a_person_has_forgotten_is_forgotten_and_noted(tmp_path: Path) -> N
     assert by_id(history) == {"a": (), "b": ()}
     assert [record.key for record in history.duplicate] == [b"a"]
     (erasure,) = run.corrections().erasures
-    assert erasure.id == b"a"
+    assert erasure.name == erasure_name(b"a")
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def served(documents: Mapping[str, str], **serve: object) -> Iterator[Shown]:
         yield Shown(address)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # While it runs, so does an event loop, which other tests make.
 def browser() -> Iterator[Browser]:
     program = shutil.which("chromium")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []

@@ -83,7 +83,9 @@ def test_a_member_is_forgotten_by_keyboard_and_sent_again(moderator: Page) -> No
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     page.goto("/corrections")
-    expect(page.get_by_role("row").filter(has_text="Forgotten: t0")).to_contain_text("<b>mine</b>")
+    expect(page.get_by_role("row").filter(has_text="Forgotten: what was at")).to_contain_text(
+        "<b>mine</b>"
+    )
 
 
 def test_what_is_refused_is_said_and_can_be_sent_again(moderator: Page) -> None:

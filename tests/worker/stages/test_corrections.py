@@ -19,7 +19,7 @@ from tests.support.stages import (
 )
 from worker.bus import Record
 from worker.stages import corrections
-from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, allowed
+from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, allowed, erasure_name
 from worker.stages.order import Placed, placed
 from worker.wire import Note, Request
 from worker.wire.headers import CORRECTION
@@ -95,7 +95,7 @@ def test_a_note_on_an_erasure_is_kept_and_old_ones_go(monkeypatch: pytest.Monkey
     monkeypatch.setattr(corrections, "MOST_ERASURES", 2)
     forgotten = [correction(n, Request("forget", f"d{n}", by="ada")) for n in range(3)]
     held, _ = judged(frame(*forgotten))
-    assert [one.id for one in held.erasures] == [b"d1", b"d2"]
+    assert [one.name for one in held.erasures] == [erasure_name(b"d1"), erasure_name(b"d2")]
 
 
 def test_allowances_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

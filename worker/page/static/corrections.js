@@ -122,7 +122,7 @@ function undoOf(one, row) {
 }
 
 function what(one) {
-  if (one.kind === "forget") return make("span", {}, "Forgotten: ", ident(one.id));
+  if (one.kind === "forget") return make("span", {}, `Forgotten: ${one.source ? `what was at ${one.source} ` : ""}`, ident(one.id));
   return make("span", {}, `${one.exact ? "Allowed, exactly" : "Allowed"}: `, excerpt(one.text, 160),
     make("span", { class: "quiet small" }, " ", ident(one.id)));
 }
