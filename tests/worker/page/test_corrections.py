@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.worker.page.conftest import Shown, grave, sequence_of, served
 
@@ -40,6 +40,16 @@ def moderator(browser: Browser, corrected: Shown) -> Iterator[Page]:
         assert errors == []
 
 
+def until_shown(page: Page, path: str, wanted: Locator) -> None:
+    """Load a view until it shows something: the index reads a correction after it was sent."""
+    for _ in range(100):
+        page.goto(path, wait_until="networkidle")
+        if wanted.count():
+            break
+        page.wait_for_timeout(100)
+    expect(wanted).to_be_visible()
+
+
 def open_pair(page: Page, left: str, right: str) -> None:
     page.goto(f"/pair?left={sequence_of(page, left)}&right={sequence_of(page, right)}")
     expect(page.get_by_role("heading", name=re.compile("ear duplicates at"))).to_be_visible()
@@ -52,17 +62,14 @@ def test_a_text_is_allowed_in_two_clicks_and_that_is_undone(moderator: Page) -> 
     page.get_by_role("button", name="Allow this text").click()
     expect(page.get_by_text("It is allowed.")).to_be_visible()
     page.get_by_role("button", name="Close").click()
-    page.goto(f"/ask?text={SONG}")
-    expect(
-        page.get_by_role("heading", name=re.compile("Unique: its text is allowed"))
-    ).to_be_visible()
+    allowed = page.get_by_role("heading", name=re.compile("Unique: its text is allowed"))
+    until_shown(page, f"/ask?text={SONG}", allowed)
     page.get_by_role("link", name="Corrections").click()
     row = page.get_by_role("row").filter(has_text="Allowed: I love this song!!!")
     expect(row).to_contain_text("Maria")
     row.get_by_role("button", name="Withdraw").click()
     expect(page.get_by_text("It is no longer allowed.")).to_be_visible()
-    page.reload()
-    expect(page.get_by_text("Nothing is corrected.")).to_be_visible()
+    until_shown(page, "/corrections", page.get_by_text("Nothing is corrected."))
 
 
 def test_a_member_is_forgotten_by_keyboard_and_sent_again(moderator: Page) -> None:
