@@ -14,6 +14,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.checker import verdict_of
 from tests.support.server_process import ANY_PORTS, Server, serving
 from tests.support.texts import near_copies
+from worker.stages.corrections import erasure_name
 from worker.wire.headers import ALLOWED_BY
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -135,7 +136,8 @@ def test_what_is_corrected_over_http_holds_for_workers_and_is_undone(
         wait_until(lambda: listed() == [], WAIT_SECONDS, "the withdrawal")
         feed("d2", 3)
         server.post("/v1/corrections", {"forget": {"id": "d0"}})
-        wait_until(lambda: listed() == ["d0"], WAIT_SECONDS, "the note on the erasure")
+        note = erasure_name(b"d0").decode()
+        wait_until(lambda: listed() == [note], WAIT_SECONDS, "the note on the erasure")
         server.post("/v1/corrections", {"restore": {"id": "d0"}})
         wait_until(
             lambda: len(server.get("/v1/documents?id=d0")["documents"]) == 2, WAIT_SECONDS, "d0"
