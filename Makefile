@@ -122,10 +122,10 @@ notices: $(VENV)/.dev ## Write LICENSES-CRATES: the licences of what is linked i
 sbom: $(VENV)/.dev ## Write dist/neardup.cdx.json: what is in the wheel, and what it needs, as CycloneDX
 	@mkdir -p dist && $(BIN)/python -m tools.sbom > dist/neardup.cdx.json && echo dist/neardup.cdx.json
 
-helm: $(VENV)/.dev ## Find helm, or build it with Go: the tests of the chart want it (two minutes, once)
+helm: $(VENV)/.dev ## Find helm, or build it with Go: the tests of the chart want it (some minutes, once)
 	@$(BIN)/python -m tools.helm
 
-chart: $(VENV)/.dev ## Write what follows from the settings, the rights and the chart in deploy/
+chart: $(VENV)/.dev helm ## Write what follows from the settings, the rights and the chart in deploy/
 	@$(BIN)/python -m tools.chart
 
 compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)

@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["HelmUnavailable", "helm", "program"]
+__all__ = ["HelmUnavailable", "helm", "made", "program"]
 
 VERSION = "3.19.5"
 """Of helm."""
@@ -24,27 +25,42 @@ class HelmUnavailable(Exception):
     """There is no helm here; the message says why in one line."""
 
 
+def _cached() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup"
+    return cache / f"helm-{VERSION}"
+
+
 def program() -> Path:
-    """Return helm: the one on the PATH, or one that Go builds once, in two minutes.
+    """Return helm: the one on the PATH, or one that was built.
+
+    Raises:
+        HelmUnavailable: there is none.
+    """
+    found = shutil.which("helm")
+    built = _cached()
+    if found is None and not built.exists():
+        raise HelmUnavailable(f"no helm is on the PATH or in {built.parent}: make helm")
+    return built if found is None else Path(found)
+
+
+def made() -> Path:
+    """Return helm as `program` does, or have Go build it, which takes some minutes.
 
     Safe to call from several processes at once: one builds, the others wait.
 
     Raises:
         HelmUnavailable: there is none, and Go is absent or failed.
     """
-    found = shutil.which("helm")
-    if found is not None:
-        return Path(found)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup"
-    built = cache / f"helm-{VERSION}"
-    go = shutil.which("go")
-    if not built.exists() and go is None:
-        raise HelmUnavailable(f"neither helm nor Go is on the PATH, and no helm in {cache}")
-    cache.mkdir(parents=True, exist_ok=True)
+    with suppress(HelmUnavailable):
+        return program()
+    built, go = _cached(), shutil.which("go")
+    if go is None:
+        raise HelmUnavailable(f"neither helm nor Go is on the PATH, and no helm in {built.parent}")
+    built.parent.mkdir(parents=True, exist_ok=True)
     with built.with_name(f"{built.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.exists():
-            _build(str(go), built)
+            _build(go, built)
     return built
 
 
@@ -71,4 +87,4 @@ def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 if __name__ == "__main__":
-    print(program())
+    print(made())
