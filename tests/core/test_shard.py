@@ -281,7 +281,7 @@ def wrong_batches() -> Iterator[tuple[DocumentBatch, type[Exception], str]]:
     yield changed(some, keys=some.keys[1:]), ValueError, "keys: got"
     yield changed(some, sketches=some.sketches[1:]), ValueError, "sketches: got"
     yield changed(some, columns=[0, 1, 1, 3]), ValueError, "columns: takes different numbers"
-    yield changed(some, columns=[0, 1, 2, 300]), OverflowError, "u8|integral"
+    yield changed(some, columns=[0, 1, 2, 300]), OverflowError, "u8|integral|too large"
     yield changed(some, times=some.times.astype(np.uint64)), TypeError, "type"
     yield changed(some, keys=some.keys.reshape(-1)), TypeError, "dimension"
     yield changed(some, ids=["text"] * rows), TypeError, "bytes"
