@@ -101,8 +101,6 @@ def test_each_living_entry_is_stood_for(
     documents: list[tuple[Text, int, int | None]], now: tuple[int, int, int]
 ) -> None:
     rank, last, least = now
-    # What has no time, and comes before there is a now, counts as of the first one: it may live for
-    # longer than the log keeps it.
     assume(all(age is not None for _, _, age in documents[:least]))
     rules = replace(RULES, now_rank=rank, now_of=last, now_least=least)
     order = [text for text, _, _ in documents]
@@ -114,6 +112,11 @@ def test_each_living_entry_is_stood_for(
     live = built(order, times, 0, rules)
     since = 0 if live.shard.now is None else live.shard.now - WINDOW
     kept = next(n for n, at in enumerate(appended) if at >= since)
+    # What comes before there is a now counts as of the first one, so it lives for longer than the
+    # log keeps it; and until then a shard can't tell what is far from now. So the first now must be
+    # out of the window, and the rest of the log must begin with documents that are in it.
+    assume(kept == 0 or sorted(times[:least])[-rank] < since)
+    assume(all(time >= since for time in times[kept : kept + least]))
     rebuilt = living(built(order, times, kept, rules), order)
     for key, bucket in living(live, order).items():
         for entry in bucket:
