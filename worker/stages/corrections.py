@@ -7,6 +7,7 @@ allowed. What the index holds doesn't depend on them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple, Self
@@ -31,6 +32,8 @@ __all__ = [
     "erasure_name",
     "nearest",
 ]
+
+_log = logging.getLogger(__name__)
 
 MOST_ALLOWANCES: Final = 1_000
 """Each document is compared with every allowance, which takes about 15 ns."""
@@ -111,13 +114,19 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def after(self, one: Correction, since: int) -> Corrections:
         """Return what holds after a correction. A later allowance replaces one with the same id.
 
-        An allowance beyond `MOST_ALLOWANCES` doesn't hold.
+        An allowance beyond `MOST_ALLOWANCES` doesn't hold, which is logged.
         """
         if one.kind is Kind.FORGOTTEN:
             erasures = (*self.erasures, Erasure(erasure_name(one.id), one.note, since))
             return Corrections(self.allowances, erasures[-MOST_ERASURES:])
         kept = tuple(known for known in self.allowances if known.id != one.id)
-        if one.allows and len(kept) < MOST_ALLOWANCES:
+        if one.allows and len(kept) >= MOST_ALLOWANCES:
+            ident = one.id.decode(errors="replace")
+            _log.error(
+                "allowance %r doesn't hold: there are %d, which is the most. Withdraw one, and"
+                " allow the text again", ident, MOST_ALLOWANCES,
+            )  # fmt: skip
+        elif one.allows:
             exact = one.kind is Kind.EXACT
             kept += (Allowance(one.id, exact, one.key, one.sketch, one.note, since),)
         return Corrections(kept, self.erasures)

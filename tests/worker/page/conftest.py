@@ -111,10 +111,16 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, shown: Shown) -> Iterator[Page]:
+    with watched(browser, shown) as opened:
+        yield opened
+
+
+@contextmanager
+def watched(browser: Browser, shown: Shown) -> Iterator[Page]:
     """A page that fails the test if a script of it fails, or the policy refuses something."""
     with browser.new_context(base_url=shown.address) as context:
         opened = context.new_page()
-        opened.set_default_timeout(15_000)
+        opened.set_default_timeout(30_000)
         errors: list[str] = []
         opened.on("pageerror", lambda error: errors.append(str(error)))
         opened.on(

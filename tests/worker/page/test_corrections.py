@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.worker.page.conftest import Shown, grave, sequence_of, served
+from tests.worker.page.conftest import Shown, grave, sequence_of, served, watched
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -27,17 +27,8 @@ def corrected() -> Iterator[Shown]:
 
 @pytest.fixture
 def moderator(browser: Browser, corrected: Shown) -> Iterator[Page]:
-    with browser.new_context(base_url=corrected.address) as context:
-        page = context.new_page()
-        page.set_default_timeout(30_000)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on(
-            "console",
-            lambda said: errors.append(said.text) if "Content Security" in said.text else None,
-        )
+    with watched(browser, corrected) as page:
         yield page
-        assert errors == []
 
 
 def until_shown(page: Page, path: str, wanted: Locator) -> None:

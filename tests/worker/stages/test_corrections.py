@@ -98,10 +98,13 @@ def test_a_note_on_an_erasure_is_kept_and_old_ones_go(monkeypatch: pytest.Monkey
     assert [one.name for one in held.erasures] == [erasure_name(b"d1"), erasure_name(b"d2")]
 
 
-def test_allowances_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allowances_are_bounded_and_one_too_many_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(corrections, "MOST_ALLOWANCES", 2)
     held, _ = judged(frame(allow(0, "a"), allow(1, "b"), allow(2, "c"), allow(3, "a", OTHER)))
     assert [one.id for one in held.allowances] == [b"b", b"a"]
+    assert [one.getMessage()[:27] for one in caplog.records] == ["allowance 'c' doesn't hold:"]
 
 
 def test_a_similarity_is_the_estimate_of_the_sketches() -> None:
