@@ -122,8 +122,8 @@ notices: $(VENV)/.dev ## Write LICENSES-CRATES: the licences of what is linked i
 sbom: $(VENV)/.dev ## Write dist/neardup.cdx.json: what is in the wheel, and what it needs, as CycloneDX
 	@mkdir -p dist && $(BIN)/python -m tools.sbom > dist/neardup.cdx.json && echo dist/neardup.cdx.json
 
-helm: $(VENV)/.dev ## Find helm, or build it with Go: the tests of the chart want it (some minutes, once)
-	@$(BIN)/python -m tools.helm
+helm: $(VENV)/.dev ## Find what the tests of the chart want, helm first, or build it with Go (some minutes, once)
+	@$(BIN)/python -m tools.go_programs
 
 chart: $(VENV)/.dev helm ## Write what follows from the settings, the rights and the chart in deploy/
 	@$(BIN)/python -m tools.chart

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tools.helm import helm
+from tools.go_programs import helm
 from worker.admin.acls import grants
 from worker.admin.kafka_user import kafka_user
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan

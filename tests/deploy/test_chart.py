@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 
 from tests.support.command_line import ROOT, neardup
 from tools.chart import CHART, KUSTOMIZE, PARTS, STRIMZI, rendered, schema, strimzi
-from tools.helm import HelmUnavailable, helm, program
+from tools.go_programs import HELM, POD_MONITOR, GoProgramUnavailable, helm
 from worker import __version__
 from worker.admin.acls import grants
 from worker.settings import Settings, load
@@ -52,8 +53,9 @@ tolerations: [{key: dedicated, operator: Exists}]
 @pytest.fixture(scope="module", autouse=True)
 def helm_is_here() -> None:
     try:
-        program()
-    except HelmUnavailable as why:
+        HELM.path()
+        POD_MONITOR.path()
+    except GoProgramUnavailable as why:
         if os.environ.get("NEARDUP_REQUIRE_HELM") == "1":
             pytest.fail(str(why))
         pytest.skip(str(why))
@@ -130,6 +132,23 @@ def test_what_is_rendered_is_valid(everything: list[Manifest], version: str) -> 
     for one in [*everything, *template(*TWO), *template(*TWO, "--set", "topics.job=none")]:
         if one["kind"] != "PodMonitor":
             kubernetes_validate.validate(one, version, strict=True)
+
+
+def decoded(pod_monitor: Manifest) -> str:
+    """Return why Prometheus's operator would refuse this, in its own types."""
+    text = yaml.safe_dump(pod_monitor)
+    done = subprocess.run(
+        [POD_MONITOR.path()], input=text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode == 0) == (not done.stderr)
+    return done.stderr
+
+
+def test_the_operator_of_prometheus_knows_all_fields(everything: list[Manifest]) -> None:
+    one = of_kind(everything, "PodMonitor")
+    assert decoded(one) == ""
+    one["spec"]["podMetricsEndpoints"][0]["intervall"] = "5s"
+    assert 'unknown field "intervall"' in decoded(one)
 
 
 def test_a_misspelt_field_would_be_found() -> None:
