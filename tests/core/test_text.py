@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 from unicodedata import combining, decomposition, normalize
 
@@ -90,20 +91,28 @@ TEXTS = st.one_of(
 )
 
 
-JOINS = [char for char in KNOWN if not begins_afresh(char)]
-"""What composes with or is ordered among what is before it."""
-SECONDS = sorted(
-    {*{combining(char): char for char in JOINS}.values()}
-    | {c for c in JOINS if c in seconds() or decomposition(c) or not combining(c)}
-)
-"""Of these, a mark of each class, and those that end compositions, decompose, or are no marks."""
-COMPOSED = [char for char in KNOWN if normalize("NFD", char) != char and begins_afresh(char)]
-LEADING = sorted(
-    {normalize("NFD", char)[0] for char in COMPOSED}
-    | {char for char in COMPOSED if not "\uac02" < char < "\ud7a4"}
-    | set("\u0130\u00df\u1e9e\ufb03\u3316\ufdfa\u00a8\u034f\x00 x")
-)
-"""What begins compositions, by itself or once decomposed, and what else is special."""
+@cache
+def joins() -> list[str]:
+    """Return what composes with or is ordered among what is before it."""
+    return [char for char in KNOWN if not begins_afresh(char)]
+
+
+@cache
+def marks() -> list[str]:
+    """Return a mark of each class of these, and what ends compositions, decomposes or is none."""
+    special = {c for c in joins() if c in seconds() or decomposition(c) or not combining(c)}
+    return sorted({*{combining(char): char for char in joins()}.values()} | special)
+
+
+@cache
+def leads() -> list[str]:
+    """Return what begins compositions, by itself or once decomposed, and what else is special."""
+    composed = [c for c in KNOWN if normalize("NFD", c) != c and begins_afresh(c)]
+    return sorted(
+        {normalize("NFD", char)[0] for char in composed}
+        | {char for char in composed if not "\uac02" < char < "\ud7a4"}
+        | set("\u0130\u00df\u1e9e\ufb03\u3316\ufdfa\u00a8\u034f\x00 x")
+    )
 
 
 def core(switches: Parameters) -> Normaliser:
@@ -160,16 +169,16 @@ def test_texts_of_what_is_hard(text: str) -> None:
         assert normaliser.normalise(text) == normalise(text, switches)
 
 
-def texts_of(leads: list[str], behind: Iterable[str]) -> Iterable[str]:
+def texts_of(lead: list[str], behind: Iterable[str]) -> Iterable[str]:
     """Yield texts of each lead with what is behind it, so few that no mark is dropped."""
     for second in behind:
-        for begin in range(0, len(leads), 12):
-            yield "\n".join(f"{lead}{second}" for lead in leads[begin : begin + 12])
+        for begin in range(0, len(lead), 12):
+            yield "\n".join(f"{one}{second}" for one in lead[begin : begin + 12])
 
 
 def test_a_sample_of_what_joins_joins_every_lead() -> None:
     normaliser = core(DEFAULT)
-    for text in texts_of(LEADING, SECONDS[::12]):
+    for text in texts_of(leads(), marks()[::12]):
         assert normaliser.normalise(text) == normalise(text, DEFAULT)
 
 
@@ -178,7 +187,7 @@ def test_a_sample_of_what_joins_joins_every_lead() -> None:
 @pytest.mark.parametrize("switches", [DEFAULT, Parameters(casefold=False)])
 def test_whatever_joins_joins_every_lead(switches: Parameters) -> None:
     normaliser = core(switches)
-    for text in texts_of(LEADING, SECONDS):
+    for text in texts_of(leads(), marks()):
         assert normaliser.normalise(text) == normalise(text, switches)
 
 
@@ -187,7 +196,7 @@ def test_whatever_joins_joins_every_lead(switches: Parameters) -> None:
 @pytest.mark.parametrize("lead", ["", "\u03b1", "\u1fbc", "E", "\u0dd9", "\u1100"])
 def test_every_two_join(lead: str) -> None:
     normaliser = core(DEFAULT)
-    for text in texts_of([f"{lead}{first}" for first in SECONDS], JOINS):
+    for text in texts_of([f"{lead}{first}" for first in marks()], joins()):
         assert normaliser.normalise(text) == normalise(text, DEFAULT)
 
 
