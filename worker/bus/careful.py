@@ -448,6 +448,10 @@ class CarefulMember:
         """See the port."""
         return self._member.throttled
 
+    def settle(self, timeout: float) -> None:
+        """See the port."""
+        self._member.settle(timeout)
+
     def renew(self) -> None:
         """See the port."""
         self._member.renew()

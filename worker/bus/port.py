@@ -148,6 +148,12 @@ class Member(Protocol):
     def throttled(self) -> bool:
         """Return whether a quota has lately delayed what `commit` writes."""
 
+    def settle(self, timeout: float) -> None:
+        """Wait up to ``timeout`` seconds until another transaction can begin.
+
+        `commit` does so itself. What is polled after the wait is in that transaction, too.
+        """
+
     def renew(self) -> None:
         """Replace the producer under the same name, which ends its open transaction.
 

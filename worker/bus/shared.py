@@ -328,6 +328,10 @@ class SharedMember:
         """See the port."""
         return self._member.throttled
 
+    def settle(self, timeout: float) -> None:
+        """See the port."""
+        self._member.settle(timeout)
+
     def renew(self) -> None:
         """See the port."""
         self._member.renew()

@@ -85,6 +85,7 @@ class Loop:
         self._quiet = QuietInputs(self._options.settle_seconds)
         self._held: frozenset[TopicPartition] = frozenset()
         self._more = False
+        self._full = False
         self._transactions = Transactions(
             stage.name,
             member.renew,
@@ -226,6 +227,8 @@ class Loop:
         if not self._has_room(timeout):
             self.busy = False
             return False
+        if not self._full:
+            self._member.settle(timeout)
         polled = self._poll(timeout)
         if polled is None:
             return False
@@ -258,7 +261,8 @@ class Loop:
         self._more = burst.more
         self.busy = bool(batches or burst.more or burst.starts)
         if burst.offsets:
-            if not self._transact(burst, filled=self._filled(burst, batches)):
+            self._full = self._filled(burst, batches)
+            if not self._transact(burst, filled=self._full):
                 return False
             self._settled(quiet)
         elif batches:

@@ -459,6 +459,10 @@ class KafkaMember:
         """See the port."""
         return self._producer.throttled
 
+    def settle(self, timeout: float) -> None:
+        """See the port."""
+        self._producer.settle(timeout)
+
     def renew(self) -> None:
         """See the port."""
         self._producer.renew()

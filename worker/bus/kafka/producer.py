@@ -19,6 +19,7 @@ from worker.bus.kafka.delivered import Delivered
 from worker.bus.kafka.errors import cause, consequence, retrying
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.queues import ProducerQueue
+from worker.bus.kafka.settling import Settling
 from worker.bus.port import (
     Aborted,
     AnyOutgoing,
@@ -95,12 +96,17 @@ class TransactionalProducer:
         self._delivered = Delivered(())
         self._ending = False
         self._throttled_at: float | None = None
+        self._settling = Settling()
 
     @property
     def throttled(self) -> bool:
         """Return whether brokers have lately delayed what it writes, because of a quota."""
         at = self._throttled_at
         return at is not None and monotonic() - at < _QUOTA_SECONDS
+
+    def settle(self, timeout: float) -> None:
+        """Wait up to ``timeout`` seconds until another transaction can begin."""
+        self._settling.wait(timeout)
 
     @property
     def ready(self) -> bool:
@@ -135,6 +141,7 @@ class TransactionalProducer:
                 raise self._unable(failure) from failure
             _log.info("producer %s: %s; retrying", self._id, failure)
         self._producer = producer
+        self._settling.anew()
         producer.poll(0)  # Trouble that was logged so far doesn't concern later transactions.
         self._disturbed = None
 
@@ -211,15 +218,19 @@ class TransactionalProducer:
         self._delivered = delivered = Delivered(list(records))
         self._queue.hear(delivered.batches)
         timeout = self._options.commit_timeout_seconds
+        self._settling.begin()
         try:
             producer.begin_transaction()
             self._produce(producer, delivered)
             if own is not None:
+                began = monotonic()
                 self._send_offsets(producer, own)
+                self._settling.took(monotonic() - began)
             for one in beside:
                 self._send_offsets(producer, one)
             self._ending = True
             within(lambda: producer.commit_transaction(timeout), timeout, "commit")
+            self._settling.ended()
         except KafkaException as error:
             # Don't bind the result to a name: a frame that holds the exception that it raises is
             # a cycle, which keeps the producer's threads and connections until garbage collection.

@@ -147,6 +147,9 @@ class MemoryMember:
         """See the port. There is no quota."""
         return False
 
+    def settle(self, timeout: float) -> None:
+        """See the port. A transaction ends at once."""
+
     def renew(self) -> None:
         """See the port."""
         self._check()
