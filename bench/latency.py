@@ -36,8 +36,8 @@ _AT_ONCE = 1_000
 class Load(NamedTuple):
     """A steady load: documents per second, what comes before it is measured, and its limits.
 
-    The warm-up of the first one is long: a new broker's just-in-time compiler uses a good part of
-    a core.
+    The warm-up of the first one is long: for two minutes, a new broker's just-in-time compiler uses
+    half a core.
     """
 
     rate: int
@@ -46,7 +46,7 @@ class Load(NamedTuple):
 
 
 LOADS = (
-    Load(1_000, 60.0, {"p50": 30, "p99": 100}),
+    Load(1_000, 120.0, {"p50": 30, "p99": 100}),
     Load(10_000, 20.0, {"p99": 250}),
     Load(16_000, 20.0, {"p99": 1_000}),
 )

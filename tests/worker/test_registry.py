@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.registry_server import RegistryServer, registry_server
 from tests.worker.formats.registry.parts import (
+    GUID,
     avro_value,
     document_file,
     mark,
     serialized,
     value_of,
 )
-from worker.app import Application
+from worker.app import Application, Environment
 from worker.bus import Outgoing, Record
 from worker.bus.memory import MemoryBus
 from worker.offline.embedded import create_topics
@@ -41,13 +43,16 @@ class World:
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.bus, self.topology = MemoryBus(), settings.topology(1)
         create_topics(self.bus, self.topology)
-        self.application = Application(settings, self.topology, self.bus, folder)
+        watching = Environment(watch=True)
+        self.application = Application(
+            settings, self.topology, self.bus, folder, environment=watching
+        )
         names = ("fingerprint", "index", "route")
         self.loops = [self.application.loop(name, "one") for name in names]
 
-    def judge(self, *values: bytes) -> None:
+    def judge(self, *values: bytes, headers: Sequence[tuple[str, bytes]] = ()) -> None:
         for value in values:
-            self.bus.append(Outgoing(self.topology.documents, 0, None, value))
+            self.bus.append(Outgoing(self.topology.documents, 0, None, value, tuple(headers)))
         for _ in range(8):
             for loop in self.loops:
                 loop.step(0.0)
@@ -117,4 +122,16 @@ def test_a_registry_that_is_away_rejects_nothing(
         assert [one.value for one in made.published(topology.unique)] == [page(1)]
         assert [one.value for one in made.published(topology.duplicate)] == [copy]
         assert made.published(topology.rejected) == []
+        made.close()
+
+
+def test_fields_that_are_missing_are_told_where_headers_name_the_schema(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with registry_server() as server:
+        server.put(GUID, "AVRO", json.dumps(SCHEMA))
+        made = world(server, tmp_path, **{"documents.text_fields": ["body.text", "title"]})
+        named = [("__value_schema_id", mark(GUID))]
+        made.judge(*[page(number)[5:] for number in range(2_000)], headers=named)
+        assert "none of the first 2,000 documents has a value in field 'title'" in caplog.text
         made.close()

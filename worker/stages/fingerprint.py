@@ -362,7 +362,8 @@ class Fingerprint:
                 part.ids.append(document.id)
                 part.times.append(document.time)
                 part.texts.append(document.text)
-                self._look(batch.place.topic, batch.values[row] or b"")
+                if self._watch.active:
+                    self._look(batch.record(row))
         return part
 
     def _read_slowly(
@@ -416,10 +417,10 @@ class Fingerprint:
         made = Correction(record.offset, request.does, request.id.encode(), note, text)
         return signed_correction(made, self._fingerprinter)
 
-    def _look(self, topic: str, value: bytes) -> None:
+    def _look(self, record: Record) -> None:
         """Warn of a field that the first documents lack, if this is the last of them."""
-        if warning := self._watch.add(value):
-            _log.warning("%s: %s", topic, warning)
+        if warning := self._watch.add(self._reader.whole(record).value or b""):
+            _log.warning("%s: %s", record.topic, warning)
 
     def _forgotten(self, record: Record) -> bytes | None:
         """Return the id that a tombstone forgets; None if it can't be told."""
@@ -435,7 +436,7 @@ class Fingerprint:
     def _deleted(self, record: Record, deletion: Deleted) -> bytes:
         """Return the id that a delete with a value forgets."""
         self._textless += 1
-        self._look(record.topic, record.value or b"")
+        self._look(record)
         said = f"{deletion.detail}, so it forgets document {deletion.id.decode()!r}"
         self._first.tell("delete", record, said, logging.INFO)
         return deletion.id
@@ -448,7 +449,7 @@ class Fingerprint:
         if error.code == NULL_TEXT:
             said += "; for the deletes of a change feed see documents.deletes"
             self._textless += 1
-            self._look(record.topic, value)
+            self._look(record)
         self._guard.rejected(error, value)
         self._first.tell(error.code, record, said)
 
