@@ -147,8 +147,8 @@ def decoded(pod_monitor: Manifest) -> str:
 def test_the_operator_of_prometheus_knows_all_fields(everything: list[Manifest]) -> None:
     one = of_kind(everything, "PodMonitor")
     assert decoded(one) == ""
-    one["spec"]["podMetricsEndpoints"][0]["intervall"] = "5s"
-    assert 'unknown field "intervall"' in decoded(one)
+    one["spec"]["podMetricsEndpoints"][0]["often"] = "5s"
+    assert 'unknown field "often"' in decoded(one)
 
 
 def test_a_misspelt_field_would_be_found() -> None:
