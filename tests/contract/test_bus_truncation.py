@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.support.bus_harness import Harness, MemoryHarness
 from tests.support.bus_seats import Seat, until
@@ -23,6 +24,11 @@ from worker.bus.shared import SharedMember, SharedReader
 
 Cut = Callable[[TopicPartition, int], None]
 WRITTEN, CUT, READ = 20, 12, 16
+
+
+def more(offset: int) -> ParameterSet:
+    """Return an offset that shows little more than another does."""
+    return pytest.param(offset, marks=pytest.mark.slow(ci=False))
 
 
 @pytest.fixture(
@@ -160,7 +166,7 @@ def test_markers_of_a_later_leader_are_no_loss(harness: Harness) -> None:
     assert seat.records[-1].value == b"more-0"
 
 
-@pytest.mark.parametrize("start", [0, CUT, READ])
+@pytest.mark.parametrize("start", [more(0), CUT, more(READ)])
 def test_a_seat_compares_the_log_with_what_its_group_has_committed(
     harness: Harness, start: int
 ) -> None:
@@ -230,7 +236,7 @@ def test_a_partition_that_was_paused_meanwhile_says_so(harness: Harness) -> None
     assert len(seat.records) == WRITTEN
 
 
-@pytest.mark.parametrize("behind", [0, 2, WRITTEN - CUT])
+@pytest.mark.parametrize("behind", [more(0), 2, more(WRITTEN - CUT)])
 def test_a_reader_compares_what_it_is_told_with_the_log(harness: Harness, behind: int) -> None:
     """It may begin before that; and it goes on where the log was cut off, if it is told to."""
     topic = harness.topic()

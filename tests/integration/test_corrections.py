@@ -34,6 +34,7 @@ def correct(application: ApplicationUnderTest, *requests: Request) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_allowance_holds_while_workers_come_and_go(launch: Launch) -> None:
     application = launch(partitions=3)
     first, second, third, _ = slices(near_copies(90, 9), 30, 30, 29)

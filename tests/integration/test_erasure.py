@@ -16,7 +16,7 @@ from tests.support.command_line import on_kafka
 from tests.support.live_files import live_files
 from tests.support.texts import near_copies
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow(ci=False)]
 
 SECONDS = 60.0
 """The least that index.erasure_seconds can be."""

@@ -78,6 +78,7 @@ def test_any_key_is_an_id_that_forgets_and_explains(launch: Launch) -> None:
     assert passed[:3] == [long(127), long(128), id_of_key(keys[cut - 1])]
 
 
+@pytest.mark.slow
 def test_longs_are_their_numbers_and_other_keys_are_said_and_redriven(launch: Launch) -> None:
     application = launch(
         partitions=1, settings={"documents": {"key": "long"}, "limits": {"reject_share": 1.0}}

@@ -59,6 +59,7 @@ def status(port: int, probe: dict[str, Any]) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_from_the_manifests_to_a_ready_worker(kafka: Kafka, app_id: str, tmp_path: Path) -> None:
     spec, container = pod("StatefulSet")
     given = environment(kafka, app_id, container, tmp_path)

@@ -70,7 +70,7 @@ def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: 
     judged(application, tmp_path, feeder.fed, [0, 0])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(ci=False)
 def test_what_was_replaced_leaves_no_thread_and_no_file_open(launch: Launch) -> None:
     application = launch(settings={"index": {"shards": 2}, "kafka": {"group_protocol": "consumer"}})
     application.seat("alpha")

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
 TRIO = ("alpha", "beta", "gamma")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(ci=False)
 def test_a_worker_that_is_told_to_stop_ends_well_and_goes_on_where_it_was(launch: Launch) -> None:
     application = launch()
     application.seat(*TRIO)
@@ -62,7 +62,7 @@ def test_all_workers_killed_at_once_come_back_to_the_same_verdicts(launch: Launc
     prove(application, seconds=600)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(ci=False)
 def test_a_killed_worker_that_lost_its_disk_rebuilds_its_shards(launch: Launch) -> None:
     application = launch()
     application.seat("alpha", "beta")

@@ -51,6 +51,7 @@ def test_kip_848_with_a_worker_that_joins_and_one_that_leaves(launch: Launch) ->
     prove(application, shards=(1, 2, 4, 18), seconds=600)
 
 
+@pytest.mark.slow(ci=False)
 def test_kip_848_with_a_worker_that_is_killed_and_comes_back(launch: Launch) -> None:
     application = launch(settings={"kafka": {"group_protocol": "consumer"}})
     application.seat("alpha", "beta")

@@ -119,6 +119,7 @@ def test_a_file_of_kafka_connect_has_each_duplicate_with_its_matches(
     assert unique.keys() == {*firsts, "else"}
 
 
+@pytest.mark.slow
 def test_a_second_application_judges_what_the_first_one_found_unique(
     kafka: Kafka, launch: Launch, app_id: str
 ) -> None:

@@ -23,7 +23,7 @@ from worker.admin import Cluster
 from worker.app import Application
 from worker.bus.kafka.bus import KafkaBus
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.slow(ci=False)]
 
 SECONDS: Final = 120.0
 ROUNDS: Final = scaled(1, 8)

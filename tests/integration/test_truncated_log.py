@@ -65,6 +65,7 @@ def accepted(application: ApplicationUnderTest) -> tuple[int, str]:
             return status, output
 
 
+@pytest.mark.slow(ci=False)
 def test_nothing_is_missing_without_a_word(kafka_cluster: ClusterFactory, app_id: str) -> None:
     """A worker that was away doesn't start; a command has it go on, and nothing is lost."""
     cluster = kafka_cluster(1)

@@ -49,6 +49,7 @@ def test_a_batch_of_zstd_beyond_librdkafkas_own_limit_is_read(launch: Launch) ->
     assert not history.rejected
 
 
+@pytest.mark.slow(ci=False)
 def test_a_batch_that_kills_two_stages_at_once_is_read_by_one_after_the_other(
     launch: Launch,
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_batch_that_kills_two_stages_at_once_is_read_by_one_after_the_other(
     assert "the worker died, or was killed, while it fetched documents" in worker.output()
 
 
+@pytest.mark.slow(ci=False)
 def test_a_batch_that_memory_has_no_room_for_is_set_aside_by_a_command(launch: Launch) -> None:
     application = launch(partitions=2, settings=LEAST)
     batch = fed(application, "gzip", 200)

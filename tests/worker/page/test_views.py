@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.support.breadth import mostly_slow
 from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown, grave, sequence_of
 from worker.cli.demo_page import page_of
 from worker.settings import Settings
@@ -204,7 +205,7 @@ def test_without_javascript_it_says_so(browser: Browser, shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1_280, 2_560])
+@pytest.mark.parametrize("width", mostly_slow([360, 1_280, 2_560], 360))
 def test_every_view_fits_and_is_accessible(page: Page, width: int, scheme: Any) -> None:  # noqa: ANN401 -- a literal
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)

@@ -30,6 +30,7 @@ checks.positive_data_acceptance.enabled = false
 """
 
 
+@pytest.mark.slow
 def test_the_api_is_as_it_is_described(tmp_path: Path) -> None:
     settings = Settings.model_validate(
         {"app": "read", "serve": {"port": 0}, "index": {"cache_bytes": 1 << 20, "shards": 2}}

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.breadth import slow
 from tests.worker.http.attacked import DEADLINE, connect, rest, status_of, whole
 from worker.cli.demo_page import page_of
 from worker.http import server as probes
@@ -185,9 +186,11 @@ def test_streams_of_many_clients_keep_nobody_out(attacked: Attacked) -> None:
     "begun",
     [
         b"",
-        b"GET /v1/flow HTTP/1.1\r\nHost: local",
-        f"POST /v1/comparison HTTP/1.1\r\nHost: localhost\r\n{JSON}".encode()
-        + b"Content-Length: 9\r\n\r\n{",
+        slow(b"GET /v1/flow HTTP/1.1\r\nHost: local"),
+        slow(
+            f"POST /v1/comparison HTTP/1.1\r\nHost: localhost\r\n{JSON}".encode()
+            + b"Content-Length: 9\r\n\r\n{"
+        ),
     ],
 )
 def test_clients_that_are_slow_keep_nobody_out(attacked: Attacked, begun: bytes) -> None:
