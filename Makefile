@@ -51,7 +51,7 @@ venv: $(VENV)/.runtime ## Create .venv with the locked runtime and neardup itsel
 demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine, without Kafka (ARGS=--page: in a browser)
 	@$(BIN)/neardup demo $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
+test: $(VENV)/.dev ## Run the tests in 5 to 7 minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
 	@$(BIN)/python -m pytest $(BESIDE) -m "not slow" $(ARGS)
 
 test-core: $(VENV)/.dev ## Run the tests of the core in Rust (ARGS="name")

@@ -15,7 +15,7 @@ import yaml
 
 from tests.support.command_line import ROOT, neardup
 from tools.chart import CHART, KUSTOMIZE, PARTS, STRIMZI, rendered, schema, strimzi
-from tools.go_programs import HELM, POD_MONITOR, GoProgramUnavailable, helm
+from tools.go_programs import HELM, POD_MONITOR, GoProgram, GoProgramUnavailable, helm
 from worker import __version__
 from worker.admin.acls import grants
 from worker.settings import Settings, load
@@ -50,15 +50,18 @@ tolerations: [{key: dedicated, operator: Exists}]
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def helm_is_here() -> None:
+def needed(program: GoProgram) -> Path:
     try:
-        HELM.path()
-        POD_MONITOR.path()
+        return program.path()
     except GoProgramUnavailable as why:
         if os.environ.get("NEARDUP_REQUIRE_HELM") == "1":
             pytest.fail(str(why))
         pytest.skip(str(why))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helm_is_here() -> None:
+    needed(HELM)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +141,7 @@ def decoded(pod_monitor: Manifest) -> str:
     """Return why Prometheus's operator would refuse this, in its own types."""
     text = yaml.safe_dump(pod_monitor)
     done = subprocess.run(
-        [POD_MONITOR.path()], input=text, capture_output=True, text=True, check=False
+        [needed(POD_MONITOR)], input=text, capture_output=True, text=True, check=False
     )
     assert (done.returncode == 0) == (not done.stderr)
     return done.stderr
