@@ -27,6 +27,7 @@ BENCHMARKS = {
     "deception": "disguised copies of comments that are found, and comments wrongly merged",
     "kafka": "documents per second on Kafka, compared with a plain copier and datasketch",
     "feeds": "the same for short comments, for Chinese, and after 2 million documents",
+    "registry": "documents per second in Avro and in Protobuf, compared with JSON",
     "logs": "bytes that brokers keep of each document between the stages",
     "latency": "time from record timestamp to readable verdict, at 1,000 documents/s",
     "dedupe": "`neardup dedupe` on a million documents, compared with a script on datasketch",

@@ -26,6 +26,7 @@ __all__ = [
     "committed_counts",
     "feed",
     "feed_steadily",
+    "feed_values",
     "numbered",
     "worker",
     "worker_on",
@@ -55,6 +56,13 @@ def broker(
 
 def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int, int]:
     """Write keyed JSON documents, numbered from ``first``; return their number and bytes."""
+    return feed_values(kafka, DOCUMENTS, numbered(texts, first), first)
+
+
+def feed_values(
+    kafka: KafkaCluster, topic: str, values: Iterable[bytes], first: int = 0
+) -> tuple[int, int]:
+    """Write payloads under keys numbered from ``first``; return their number and bytes."""
     producer = Producer(
         {
             "bootstrap.servers": kafka.bootstrap,
@@ -66,10 +74,10 @@ def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int
         }
     )
     documents = size = 0
-    for number, value in enumerate(numbered(texts, first), first):
+    for number, value in enumerate(values, first):
         while True:
             try:
-                producer.produce(DOCUMENTS, value, f"doc-{number}".encode(), number % PARTITIONS)
+                producer.produce(topic, value, f"doc-{number}".encode(), number % PARTITIONS)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -101,17 +109,23 @@ def feed_steadily(bootstrap: str, values: Iterable[bytes], rate: float) -> None:
 
 @contextmanager
 def application(
-    kafka: KafkaCluster, name: str, shards: int, start: str = "earliest"
+    kafka: KafkaCluster,
+    name: str,
+    shards: int,
+    start: str = "earliest",
+    others: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[Settings, Mapping[str, str]]]:
     """Create an application's topics and starting offsets; delete the topics at the end.
 
-    Yields its settings, and the same settings as environment variables for a worker.
+    ``others`` are settings that differ from those of the other benchmarks. Yields its settings,
+    and the same settings as environment variables for a worker.
     """
     chosen = {
         "app": name,
         "kafka.bootstrap": kafka.bootstrap,
         "topics.documents": DOCUMENTS,
         "index.shards": str(shards),
+        **(others or {}),
     }
     settings = load(None, chosen)
     cluster = Cluster(settings.kafka_options())
@@ -124,7 +138,7 @@ def application(
     try:
         yield settings, environment
     finally:
-        made = [topic for topic in created.made if topic != DOCUMENTS]
+        made = [topic for topic in created.made if topic != settings.topics.documents]
         delete(kafka, made)
 
 
@@ -155,7 +169,11 @@ def worker_on(state: Path, environment: Mapping[str, str], instance: str) -> Pro
 
 
 def committed_counts(
-    kafka: KafkaCluster, group: str, check: Callable[[], None], seconds: float
+    kafka: KafkaCluster,
+    group: str,
+    check: Callable[[], None],
+    seconds: float,
+    topic: str = DOCUMENTS,
 ) -> Iterator[tuple[float, int]]:
     """Yield (time, documents that the group has committed), whenever the number grows.
 
@@ -170,7 +188,7 @@ def committed_counts(
             "isolation.level": "read_uncommitted",  # Otherwise it waits for open transactions.
         }
     )
-    asked = [KafkaPartition(DOCUMENTS, number) for number in range(PARTITIONS)]
+    asked = [KafkaPartition(topic, number) for number in range(PARTITIONS)]
     seen = 0
     deadline = time.monotonic() + seconds
     try:

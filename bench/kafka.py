@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -70,21 +70,26 @@ class Runs:
         self._made += 1
         return f"{what}-{self._made}"
 
-    def neardup(self, workers: int, shards: int) -> Run:
-        """Measure worker processes that share the work."""
+    def neardup(self, workers: int, shards: int, others: Mapping[str, str] | None = None) -> Run:
+        """Measure worker processes that share the work, with settings that are others'."""
         name = self._name(f"neardup-{workers}x{shards}")
         with ExitStack() as stack:
-            _, environment = stack.enter_context(application(self._kafka, name, shards))
+            settings, environment = stack.enter_context(
+                application(self._kafka, name, shards, others=others)
+            )
+            documents = settings.topics.documents
             first: list[float] = []
             began = threading.Thread(
-                target=self._await_first, args=(f"{name}.fingerprint", first), daemon=True
+                target=self._await_first,
+                args=(f"{name}.fingerprint", first, documents),
+                daemon=True,
             )
             began.start()
             programs = [
                 stack.enter_context(run_worker(environment, f"w{number}"))
                 for number in range(workers)
             ]
-            marks = self._marks(f"{name}.route", programs, DEADLINE_SECONDS)
+            marks = self._marks(f"{name}.route", programs, DEADLINE_SECONDS, documents)
             began.join()
             return self._run(marks, programs, first[0])
 
@@ -107,11 +112,13 @@ class Runs:
         finally:
             delete(self._kafka, targets)
 
-    def _await_first(self, group: str, first: list[float]) -> None:
-        marks = committed_counts(self._kafka, group, lambda: None, DEADLINE_SECONDS)
+    def _await_first(self, group: str, first: list[float], topic: str) -> None:
+        marks = committed_counts(self._kafka, group, lambda: None, DEADLINE_SECONDS, topic)
         first.append(next(marks)[0])
 
-    def _marks(self, group: str, programs: Sequence[Program], seconds: float) -> list[Mark]:
+    def _marks(
+        self, group: str, programs: Sequence[Program], seconds: float, topic: str = DOCUMENTS
+    ) -> list[Mark]:
         """Watch a group until it has read all documents, or ``seconds`` after the first."""
 
         def check() -> None:
@@ -119,7 +126,8 @@ class Runs:
                 program.check()
 
         marks: list[Mark] = []
-        for at, documents in committed_counts(self._kafka, group, check, DEADLINE_SECONDS):
+        counts = committed_counts(self._kafka, group, check, DEADLINE_SECONDS, topic)
+        for at, documents in counts:
             cpu = sum(program.cpu_seconds() for program in programs)
             if documents < self._before:
                 continue

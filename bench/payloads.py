@@ -59,15 +59,15 @@ AVRO: Final = {
 def run(*, quick: bool = False) -> list[Target]:
     """Measure whole and short texts in turns, print the medians, and return the targets."""
     count = BURST if quick else DOCUMENTS
-    whole = _payloads(count)
+    whole = payloads(count)
     kinds = {"whole texts": whole, f"texts of {SHORT} characters": [_cut(one) for one in whole]}
-    kinds |= _in_formats(whole)
+    kinds |= in_formats(whole, 1, 2)
     fingerprinter = Fingerprinter(Parameters())
     taken: dict[str, list[float]] = {name: [] for name in kinds}
     for turn in range((3 if quick else TURNS) + 1):
-        for name, payloads in kinds.items():
+        for name, some in kinds.items():
             schemas = name in {"Avro", "Protobuf"}
-            each = _seconds(fingerprinter, payloads, _reader(schemas=schemas)) / len(payloads) * 1e6
+            each = _seconds(fingerprinter, some, _reader(schemas=schemas)) / len(some) * 1e6
             if turn:  # The first turn is a warm-up.
                 taken[name].append(each)
     sizes = {name: sum(map(len, some)) // len(some) for name, some in kinds.items()}
@@ -81,7 +81,8 @@ def run(*, quick: bool = False) -> list[Target]:
     ]
 
 
-def _payloads(count: int) -> list[bytes]:
+def payloads(count: int) -> list[bytes]:
+    """Return documents in JSON, whole."""
     folder = os.environ.get("NEARDUP_BENCH_DATA")
     if not folder:
         return [_payload(f"doc-{at}", text[:800]) for at, text in enumerate(documents(count))]
@@ -101,24 +102,34 @@ def _payload(ident: str, text: str) -> bytes:
     return json.dumps({"id": ident, "text": text}).encode()
 
 
-def _in_formats(payloads: list[bytes]) -> dict[str, list[bytes]]:
-    """Return the documents in payloads, with more fields, in each of the formats to compare."""
+def in_formats(payloads: list[bytes], avro_id: int, protobuf_id: int) -> dict[str, list[bytes]]:
+    """Return the documents in payloads, with more fields, in each of the formats to compare.
+
+    The ids are those of `AVRO` and `protobuf_file` in the registry.
+    """
     documents = [json.loads(one) | MORE for one in payloads]
     schema, message = parse_schema(AVRO), GetMessageClass(_pool().FindMessageTypeByName("Document"))
 
     def avro(document: dict[str, str]) -> bytes:
         out = BytesIO()
         schemaless_writer(out, schema, document)
-        return b"\0\0\0\0\1" + out.getvalue()
+        return _mark(avro_id) + out.getvalue()
 
     return {
         "JSON": [json.dumps(one).encode() for one in documents],
         "Avro": list(map(avro, documents)),
-        "Protobuf": [b"\0\0\0\0\2\0" + message(**one).SerializeToString() for one in documents],
+        "Protobuf": [
+            _mark(protobuf_id) + b"\0" + message(**one).SerializeToString() for one in documents
+        ],
     }
 
 
-def _file() -> FileDescriptorProto:
+def _mark(schema: int) -> bytes:
+    return b"\0" + schema.to_bytes(4)
+
+
+def protobuf_file() -> FileDescriptorProto:
+    """Return the file with the message that the documents in Protobuf are."""
     file = FileDescriptorProto(name="document.proto", syntax="proto3")
     message = file.message_type.add(name="Document")
     for number, name in enumerate(("id", *MORE, "text"), 1):
@@ -133,7 +144,7 @@ def _file() -> FileDescriptorProto:
 
 def _pool() -> DescriptorPool:
     pool = DescriptorPool()
-    pool.Add(_file())
+    pool.Add(protobuf_file())
     return pool
 
 
@@ -142,7 +153,7 @@ def _reader(*, schemas: bool) -> DocumentFormat:
         return JsonFormat(DocumentOptions())
     known: dict[int | str, Fetched] = {
         1: Fetched("AVRO", json.dumps(AVRO), []),
-        2: Fetched("PROTOBUF", b64encode(_file().SerializeToString()).decode(), []),
+        2: Fetched("PROTOBUF", b64encode(protobuf_file().SerializeToString()).decode(), []),
     }
     return RegistryFormat(DocumentOptions(), None, known.__getitem__)
 
