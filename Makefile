@@ -8,8 +8,11 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 # Only wheels, only what the locks name, and no build isolation: nothing unlocked is fetched.
-PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
-INSTALL := $(PIP) install --require-hashes --only-binary :all:
+LOCKED  := --require-hashes --only-binary :all: -r
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet install
+# uv takes seconds where pip takes minutes, but doesn't read pip's configuration: pip installs where uv can't.
+INSTALL  = { $(BIN)/uv pip install --quiet --python $(BIN)/python $(1) || \
+           { echo "uv can't install: pip does"; $(PIP) $(1); }; }
 LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
            --no-header --no-emit-index-url $(ARGS)
 
@@ -122,7 +125,7 @@ notices: $(VENV)/.dev ## Write LICENSES-CRATES: the licences of what is linked i
 sbom: $(VENV)/.dev ## Write dist/neardup.cdx.json: what is in the wheel, and what it needs, as CycloneDX
 	@mkdir -p dist && $(BIN)/python -m tools.sbom > dist/neardup.cdx.json && echo dist/neardup.cdx.json
 
-helm: $(VENV)/.dev ## Find what the tests of the chart want, helm first, or build it with Go (some minutes, once)
+helm: $(VENV)/bin/python ## Find what the tests of the chart want, helm first, or build it with Go (some minutes, once)
 	@$(BIN)/python -m tools.go_programs
 
 chart: $(VENV)/.dev helm ## Write what follows from the settings, the rights and the chart in deploy/
@@ -153,7 +156,8 @@ $(VENV)/bin/python:
 
 $(VENV)/.locked: requirements/runtime.txt requirements/build.txt | $(VENV)/bin/python
 	@echo "installing the locked runtime into $(VENV)"
-	@$(INSTALL) -r requirements/runtime.txt -r requirements/build.txt
+	@$(PIP) $(LOCKED) requirements/build.txt
+	@$(call INSTALL,$(LOCKED) requirements/runtime.txt)
 	@touch $@
 
 # The core is as new as its sources were when the compiler began: what is edited meanwhile is newer.
@@ -169,20 +173,23 @@ build/$(PROFILE)-$(LINKED):
 	@rm -rf build && mkdir build && touch $@
 
 $(VENV)/.runtime: pyproject.toml core/Cargo.toml $(VENV)/.locked | $(CORE)
-	@$(PIP) install --no-deps --no-index --force-reinstall build/editable/*.whl
+	@$(call INSTALL,--no-deps --no-index --force-reinstall build/editable/*.whl)
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.locked | $(VENV)/.runtime
+$(VENV)/.tools: requirements/dev.txt $(VENV)/.locked
 	@echo "installing the locked development tools into $(VENV)"
-	@$(INSTALL) -r requirements/dev.txt
+	@$(call INSTALL,$(LOCKED) requirements/dev.txt)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.tools | $(VENV)/.runtime
 	@touch $@
 
 $(VENV)/.docs: requirements/docs.txt $(VENV)/.locked | $(VENV)/.runtime
 	@echo "installing the locked Sphinx into $(VENV)"
-	@$(INSTALL) -r requirements/docs.txt
+	@$(call INSTALL,$(LOCKED) requirements/docs.txt)
 	@touch $@
 
 $(VENV)/.wheel: requirements/wheel.txt $(VENV)/.locked
 	@echo "installing the locked compiler of wheels into $(VENV)"
-	@$(INSTALL) -r requirements/wheel.txt
+	@$(call INSTALL,$(LOCKED) requirements/wheel.txt)
 	@touch $@

@@ -22,7 +22,7 @@ from localkafka.broker import REAPER, BrokerStartError, wait_until
 from localkafka.jars import DOWNLOAD_TIMEOUT_SECONDS, KafkaUnavailable, java
 from localkafka.ports import free_ports
 
-__all__ = ["SchemaRegistry"]
+__all__ = ["SchemaRegistry", "application"]
 
 POM: Final = Path(__file__).with_name("apicurio.xml")
 START_DEADLINE_SECONDS: Final = 180.0
@@ -39,7 +39,7 @@ class SchemaRegistry:
         Raises:
             KafkaUnavailable: no Java 17 or newer, or the registry isn't there and can't be fetched.
         """
-        self._runner = next(_application().glob("*-runner.jar"))
+        self._runner = next(application().glob("*-runner.jar"))
         self._java = java()
         self._port = next(free_ports(1))
         self._directory = Path(tempfile.mkdtemp(prefix="neardup-registry-"))
@@ -161,10 +161,13 @@ class SchemaRegistry:
             self._reaper.stdin.flush()
 
 
-def _application() -> Path:
+def application() -> Path:
     """Return the directory of the registry; Maven fetches it the first time.
 
     It appears by a rename, so it is complete or absent, and of several processes one downloads.
+
+    Raises:
+        KafkaUnavailable: it isn't there, and can't be fetched.
     """
     version = re.search(r"<version>([\d.]+)</version>\s*<type>", POM.read_text())
     if version is None:

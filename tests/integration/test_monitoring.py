@@ -245,7 +245,6 @@ def disk_fills(application: ApplicationUnderTest, prometheus: Prometheus, port: 
         pytest.skip(str(why))
 
 
-@pytest.mark.slow(ci=False)
 @pytest.mark.parametrize("incident", [no_index, storage_hangs, disk_fills])
 def test_an_incident_is_told_of(
     kafka: Kafka, app_id: str, prometheus: Prometheus, tmp_path: Path, incident: Incident
@@ -258,7 +257,6 @@ def test_an_incident_is_told_of(
         incident(application, prometheus, port)
 
 
-@pytest.mark.slow(ci=False)
 def test_a_broker_that_is_away_is_told_of(
     kafka_cluster: ClusterFactory, app_id: str, prometheus: Prometheus
 ) -> None:
