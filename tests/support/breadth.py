@@ -8,9 +8,9 @@ from _pytest.mark import ParameterSet
 __all__ = ["mostly_slow", "slow", "thinned"]
 
 
-def slow(*values: object) -> ParameterSet:
-    """Return a parameter that shows more of what another one shows already."""
-    return pytest.param(*values, marks=pytest.mark.slow)
+def slow(*values: object, ci: bool = True) -> ParameterSet:
+    """Return a parameter that shows more of what another one shows already, for CI or not."""
+    return pytest.param(*values, marks=pytest.mark.slow if ci else pytest.mark.slow(ci=False))
 
 
 def mostly_slow(values: Iterable[object], *plain: object) -> list[object]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.support.breadth import slow
 from tests.worker.page.conftest import Shown, grave, sequence_of, served, watched
 
 pytestmark = pytest.mark.needs("chromium")
@@ -114,8 +115,15 @@ def test_who_may_only_read_is_offered_nothing(browser: Browser, tmp_path: Path) 
         expect(page.get_by_role("button", name="Not a duplicate")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1_280])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (360, "dark"),
+        slow(1_280, "light"),
+        slow(360, "light", ci=False),
+        slow(1_280, "dark", ci=False),
+    ],
+)
 def test_dialogs_and_the_list_fit_and_are_accessible(
     moderator: Page,
     width: int,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.breadth import mostly_slow
+from tests.support.breadth import slow
 from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown, grave, sequence_of
 from worker.cli.demo_page import page_of
 from worker.settings import Settings
@@ -27,6 +27,16 @@ VIEWS = (
     "/flow",
     "/campaigns",
 )
+
+
+SCREENS = [
+    *[(360, "dark"), slow(1_280, "light"), slow(2_560, "dark")],
+    *(
+        slow(width, scheme, ci=False)
+        for width, scheme in [(360, "light"), (1_280, "dark"), (2_560, "light")]
+    ),
+]
+"""Widths and colour schemes: CI sees each of both, and `make test-slow` all pairs."""
 
 
 def ready(page: Page, path: str) -> None:
@@ -204,8 +214,7 @@ def test_without_javascript_it_says_so(browser: Browser, shown: Shown) -> None:
         expect(page.get_by_text("This page needs JavaScript")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", mostly_slow([360, 1_280, 2_560], 360))
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_every_view_fits_and_is_accessible(page: Page, width: int, scheme: Any) -> None:  # noqa: ANN401 -- a literal
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
