@@ -46,13 +46,11 @@ PARTS = {
     "base/neardup.yaml": (),
     "serve/serve.yaml": (
         *("--set", "serve.enabled=true", "--set", "serve.tokenSecret=neardup-serve"),
-        *("--show-only", "templates/serve.yaml"),
     ),
-    "pod-monitor/pod-monitor.yaml": (
-        *("--set", "podMonitor.enabled=true", "--show-only", "templates/podmonitor.yaml"),
-    ),
+    "pod-monitor/pod-monitor.yaml": ("--set", "podMonitor.enabled=true"),
 }
-"""The files of `deploy/kustomize` that are rendered, each with helm's arguments."""
+"""The files of `deploy/kustomize` that are rendered, each with helm's arguments. The base has all
+that the chart has without any; the others have what theirs add."""
 
 
 PARTITIONS = 12
@@ -99,13 +97,19 @@ def inlined(node: Any, named: dict[str, Any]) -> Any:  # noqa: ANN401 -- JSON
     }
 
 
-def rendered(*arguments: str) -> str:
+def rendered(name: str) -> str:
+    """Return one of the files of `deploy/kustomize` that follow from the chart."""
+    base, parts = _manifests(), _manifests(*PARTS[name])
+    return "---\n" + "---\n".join(part for part in parts if not PARTS[name] or part not in base)
+
+
+def _manifests(*arguments: str) -> list[str]:
     """Return the manifests of the chart, without the settings: Kustomize generates these."""
     done = helm("template", "neardup", str(CHART), *WITHOUT_NAMES, *arguments)
     if done.returncode:
         raise ValueError(done.stderr)
-    parts = done.stdout.split("---\n")
-    return "---\n".join(part for part in parts if "\nkind: ConfigMap\n" not in part)
+    _, *parts = done.stdout.split("---\n")
+    return [part for part in parts if "\nkind: ConfigMap\n" not in part]
 
 
 def strimzi() -> str:
@@ -139,8 +143,8 @@ def main() -> None:
     new = schema(json.loads(path.read_text(encoding="utf-8")))
     path.write_text(json.dumps(new, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     STRIMZI.write_text(strimzi(), encoding="utf-8")
-    for name, arguments in PARTS.items():
-        (KUSTOMIZE / name).write_text(rendered(*arguments), encoding="utf-8")
+    for name in PARTS:
+        (KUSTOMIZE / name).write_text(rendered(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

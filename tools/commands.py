@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from worker.cli.root import app
 
@@ -50,8 +50,8 @@ def reference() -> str:
 
 
 def rows_of(one: object, context: typer.Context) -> Iterator[str]:
-    """Yield the row of an option that the help shows."""
-    if isinstance(one, TyperOption) and "--help" not in one.opts:
+    """Yield the row of an argument or an option that the help shows."""
+    if isinstance(one, TyperArgument | TyperOption) and "--help" not in one.opts:
         record = one.get_help_record(context)
         if record is not None:
             names, meaning = (" ".join(text.split()).replace("|", "\\|") for text in record)

@@ -339,7 +339,16 @@ def test_the_version_is_that_of_the_project() -> None:
 @pytest.mark.parametrize("name", PARTS)
 def test_what_kustomize_gets_is_what_the_chart_renders(name: str) -> None:
     written = (KUSTOMIZE / name).read_text(encoding="utf-8")
-    assert written == rendered(*PARTS[name]), "run: make chart"
+    assert written == rendered(name), "run: make chart"
+
+
+def test_the_component_of_servers_says_who_reaches_them() -> None:
+    manifests = yaml.safe_load_all((KUSTOMIZE / "serve" / "serve.yaml").read_text())
+    kinds = {one["kind"]: one for one in manifests}
+    assert kinds.keys() == {"Deployment", "NetworkPolicy", "Service"}
+    labels = kinds["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    selected = kinds["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]
+    assert selected.items() <= labels.items()
 
 
 def test_kustomize_generates_the_settings_of_the_chart() -> None:

@@ -79,7 +79,8 @@ def create(
     if documents is not None:
         if partitions not in (None, documents.partitions):
             raise ConfigurationError(
-                f"--partitions: got {partitions}, but {name} exists and has {documents.partitions}"
+                f"--partitions: got {partitions}, but {name} exists and has {documents.partitions}."
+                " Leave the option out; `neardup reindex --partitions` adds more later"
             )
         partitions = documents.partitions
         documents_max_bytes = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))

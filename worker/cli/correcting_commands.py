@@ -37,7 +37,9 @@ def allow(
     *,
     ident: Annotated[
         str | None,
-        typer.Option("--id", metavar="ID", help="Allow the text of the latest document with this."),
+        typer.Option(
+            "--id", metavar="ID", help="Allow the text of the latest document with this id."
+        ),
     ] = None,
     file: Annotated[
         Path | None,

@@ -387,7 +387,10 @@ def campaigns(
         typer.Option(metavar="LENGTH", help="Only groups that have grown since: 24h, 30m, 7d."),
     ] = None,
     least: Annotated[
-        int, typer.Option("--min", metavar="N", min=1, help="Only groups of so many documents.")
+        int,
+        typer.Option(
+            "--min", metavar="N", min=1, help="Only groups of at least so many documents."
+        ),
     ] = 2,
     members: Annotated[
         str | None,

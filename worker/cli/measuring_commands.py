@@ -158,7 +158,8 @@ def boilerplate(
 
     Look the list over, delete what is no boilerplate, and set similarity.boilerplate to its file.
 
-    Documents that nearly repeat an earlier one don't count: a story that many print is none.
+    Documents that nearly repeat an earlier one don't count: a story that many sites
+    print is no boilerplate.
     """
     from worker.cli.boilerplate import boilerplate as run
 

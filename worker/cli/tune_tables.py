@@ -25,7 +25,7 @@ CURVE = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 """The similarities of `Outlook.curve`."""
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
-_COLUMNS = 50  # of a drawn curve, from similarity 0 to 1
+_COLUMNS = 40  # of a drawn curve, from similarity 0 to 1
 _TICKS = 5
 
 
@@ -101,29 +101,29 @@ def show(
     near = len(seen.nearest)
     console.print(
         f"{counted(seen.documents, 'document')}, {near:,} of them with an earlier one at {FLOOR:g}"
-        " or above. Expected on these:"
+        " or above.\nExpected on these:"
     )
     console.print(_outlooks(outlooks))
     console.print(
         "error: standard error of an estimate at the threshold.\n"
         f"clear: documents with an earlier one {CLEAR:g} above the threshold; found: of these.\n"
         "precision: share of published pairs that are at or above the threshold.\n"
-        "compared: candidates for a document, counted with your seed; any seed: the mean of all.\n"
+        "compared: candidates for a document, with your seed; any seed: the mean of all.\n"
         + (
-            "similarity.containment is set, so slots and bands are those that it needs. All else"
-            " here goes by\nsimilarity alone.\n"
+            "similarity.containment is set, so slots and bands are those that it needs. All\nelse"
+            " here goes by similarity alone.\n"
             if contained
             else ""
         )
         + "\n"
-        "Share of pairs that are published, by similarity, and how many pairs there are:"
+        "Share of pairs that are published, by similarity, and how many there are (log):"
     )
     console.print(_curves(seen, outlooks))
     console.print(
-        "steepest: where the share of pairs with a band in common rises fastest; next to it the"
-        " usual\napproximation, (1/b)^(1/r). Half to two thirds of the pairs there share a band,"
-        " so neither is a\nthreshold to choose bands by: neardup takes those that meet nearly all"
-        " pairs at the threshold."
+        "steepest: where the share of pairs with a band in common rises fastest; next to\n"
+        "it the usual approximation, (1/b)^(1/r). Half to two thirds of the pairs there\n"
+        "share a band, so neither is a threshold to choose bands by: neardup takes those\n"
+        "that meet nearly all pairs at the threshold."
     )
     if labels is not None:
         _show_labels(console, labels)
@@ -131,7 +131,7 @@ def show(
 
 def _outlooks(outlooks: Sequence[Outlook]) -> Table:
     headings = ("threshold", "slots", "bands", "error", "duplicates", "clear", "found")
-    table = _table(*headings, "precision", "compared", "any seed")
+    table = _table(*headings, "precision", "compared", "any\nseed")
     for each in outlooks:
         table.add_row(
             f"{each.threshold:g}",
@@ -149,7 +149,7 @@ def _outlooks(outlooks: Sequence[Outlook]) -> Table:
 
 
 def _curves(seen: Spectrum, outlooks: Sequence[Outlook]) -> Table:
-    table = _table("threshold", "bands", "steepest", "(1/b)^(1/r)")
+    table = _table("threshold", "bands", "steepest", "(1/b)\n^(1/r)")
     width = _COLUMNS // _TICKS
     axis = "".join(f"{tick / _TICKS:<{width}g}" for tick in range(_TICKS)) + "1"
     table.add_column(axis, no_wrap=True)
@@ -165,7 +165,7 @@ def _curves(seen: Spectrum, outlooks: Sequence[Outlook]) -> Table:
         )
     pairs, _ = np.histogram(seen.similarity, _COLUMNS, (0.0, 1.0), weights=seen.weight)
     logs = np.log1p(pairs)
-    table.add_row("", "", "", "pairs, log", _drawn(logs / max(float(logs.max()), 1.0)))
+    table.add_row("", "", "", "pairs", _drawn(logs / max(float(logs.max()), 1.0)))
     return table
 
 
@@ -191,14 +191,13 @@ def _show_labels(console: Console, labels: Labels) -> None:
         )
     console.print(table)
     console.print(
-        "F1: the mean of the share of labelled pairs that are published, and the share of"
-        f" published pairs that are\nlabelled (their harmonic mean). It is highest at"
-        f" {labels.best.threshold:g}."
+        "F1: the harmonic mean of the share of labelled pairs that are published, and the\n"
+        f"share of published pairs that are labelled. It is highest at {labels.best.threshold:g}."
     )
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False)
+    table = Table(box=box.SIMPLE, pad_edge=False, padding=0)  # A terminal has 80 columns.
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     return table

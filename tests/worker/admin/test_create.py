@@ -64,6 +64,12 @@ def test_a_misspelt_topic_is_not_created() -> None:
     assert "stories" in made
 
 
+def test_who_asks_for_other_partitions_than_there_are_is_told_how_to_add_some() -> None:
+    said = refusal(FakeCluster(SETTINGS), SETTINGS, partitions=30)
+    assert said.startswith("--partitions: got 30, but a.documents exists and has 2. Leave")
+    assert "`neardup reindex --partitions` adds more later" in said
+
+
 def test_documents_that_were_deleted_come_back_with_as_many_partitions() -> None:
     cluster = FakeCluster(SETTINGS)
     cluster.states["a.documents"] = None
