@@ -56,38 +56,48 @@ def java() -> str:
 def jars(pom: Path = POM) -> Path:
     """Return the directory of the jars that a POM names, by default the broker's.
 
-    Maven fetches them the first time.
+    Raises:
+        KafkaUnavailable: they aren't here, and can't be fetched.
+    """
+    name = "kafka" if pom == POM else f"kafka-{pom.stem}"
+    return fetched(
+        pom, f"{name}-{kafka_version()}", "dependency:copy-dependencies", "-DincludeScope=runtime"
+    )
 
-    Safe to call from several processes at once: one downloads, the others wait. The
-    directory appears by a rename, so it is complete or absent.
+
+def fetched(pom: Path, name: str, goal: str, *options: str) -> Path:
+    """Return the directory, of this name, of what a POM names.
+
+    Maven fetches it the first time: a goal of its plugin *dependency* does. Safe to call from
+    several processes at once: one downloads, the others wait. The directory appears by a rename,
+    so it is complete or absent.
 
     Raises:
-        KafkaUnavailable: the jars aren't cached and Maven is absent or failed.
+        KafkaUnavailable: it isn't cached, and Maven is absent or failed.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup"
-    name = "kafka" if pom == POM else f"kafka-{pom.stem}"
-    directory = cache / f"{name}-{kafka_version()}"
+    directory = cache / name
     if directory.is_dir():
         return directory
     maven = shutil.which("mvn")
     if maven is None:
-        raise KafkaUnavailable(f"Maven (mvn) not found, and Kafka's jars are not in {directory}")
+        raise KafkaUnavailable(f"Maven (mvn) not found, and {directory} is not there")
     cache.mkdir(parents=True, exist_ok=True)
-    with directory.with_name(f"{directory.name}.lock").open("w") as lock:
+    with directory.with_name(f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not directory.is_dir():
-            _download(maven, directory, pom)
+            _download([maven, "-B", "-q", "-C", "-f", str(pom), goal, *options], directory)
     return directory
 
 
-def _download(maven: str, directory: Path, pom: Path) -> None:
+def _download(command: list[str], directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.") as scratch:
-        fetched = Path(scratch) / "jars"
-        command = [maven, "-B", "-q", "-C", "-f", str(pom), "dependency:copy-dependencies"]
-        command += ["-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
+        got = Path(scratch) / "got"
+        # What the plugin notes as done, it would not do again.
+        own = (f"-Dscratch={scratch}", f"-DoutputDirectory={got}", "-Dstyle.color=never")
         try:
             done = subprocess.run(
-                command,
+                [*command, *own],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -95,9 +105,9 @@ def _download(maven: str, directory: Path, pom: Path) -> None:
             )
         except subprocess.TimeoutExpired:
             raise KafkaUnavailable(
-                f"Maven did not fetch Kafka's jars in {DOWNLOAD_TIMEOUT_SECONDS} s"
+                f"Maven did not fetch {directory.name} in {DOWNLOAD_TIMEOUT_SECONDS} s"
             ) from None
-        if done.returncode or not any(fetched.glob("*.jar")):
+        if done.returncode or not got.is_dir():
             why = next(filter(None, done.stdout.splitlines()), f"exit status {done.returncode}")
-            raise KafkaUnavailable(f"Maven could not fetch Kafka's jars: {why}")
-        fetched.rename(directory)
+            raise KafkaUnavailable(f"Maven could not fetch {directory.name}: {why}")
+        got.rename(directory)

@@ -4,11 +4,9 @@ One process on 127.0.0.1 that keeps what it has in memory. It ends with the test
 `localkafka.reaper`.
 """
 
-import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from localkafka.broker import REAPER, BrokerStartError, wait_until
-from localkafka.jars import DOWNLOAD_TIMEOUT_SECONDS, KafkaUnavailable, java
+from localkafka.jars import fetched, java
 from localkafka.ports import free_ports
 
 __all__ = ["SchemaRegistry", "application"]
@@ -164,44 +162,10 @@ class SchemaRegistry:
 def application() -> Path:
     """Return the directory of the registry; Maven fetches it the first time.
 
-    It appears by a rename, so it is complete or absent, and of several processes one downloads.
-
     Raises:
-        KafkaUnavailable: it isn't there, and can't be fetched.
+        KafkaUnavailable: it isn't here, and can't be fetched.
     """
     version = re.search(r"<version>([\d.]+)</version>\s*<type>", POM.read_text())
     if version is None:
         raise ValueError(f"{POM}: no version of the registry")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup"
-    directory = cache / f"apicurio-{version[1]}"
-    if directory.is_dir():
-        return directory
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise KafkaUnavailable(f"Maven (mvn) not found, and no schema registry is in {directory}")
-    cache.mkdir(parents=True, exist_ok=True)
-    with directory.with_name(f"{directory.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not directory.is_dir():
-            _download(maven, directory)
-    return directory
-
-
-def _download(maven: str, directory: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.") as scratch:
-        fetched = Path(scratch) / "registry"
-        command = [maven, "-B", "-q", "-C", "-f", str(POM), "dependency:unpack"]
-        command += [f"-DoutputDirectory={fetched}", f"-Dmdep.unpack.markers={scratch}"]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False,
-                timeout=DOWNLOAD_TIMEOUT_SECONDS,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise KafkaUnavailable(
-                f"Maven did not fetch the schema registry in {DOWNLOAD_TIMEOUT_SECONDS} s"
-            ) from None
-        if done.returncode or not any(fetched.glob("*-runner.jar")):
-            why = next(filter(None, done.stdout.splitlines()), f"exit status {done.returncode}")
-            raise KafkaUnavailable(f"Maven could not fetch the schema registry: {why}")
-        fetched.rename(directory)
+    return fetched(POM, f"apicurio-{version[1]}", "dependency:unpack")
