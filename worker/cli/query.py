@@ -157,7 +157,7 @@ def send(
     try:
         kind, port = made[place.scheme], place.port
     except (KeyError, ValueError):
-        raise CommandError(f"--server: got {server!r}, must be like http://host:9464") from None
+        raise CommandError(f"--server: got {server!r}, must be like http://host:9465") from None
     try:
         with closing(kind(place.hostname or "", port, timeout=_SECONDS)) as connection:
             headers = {} if body is None else {"Content-Type": "application/json"}
@@ -166,6 +166,9 @@ def send(
             connection.request(method, place.path.rstrip("/") + path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
+    except ConnectionRefusedError:
+        why = "nothing answers there. Start a `neardup serve`, or name its address (--server URL)"
+        raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
