@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -16,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.screen import line, print_json, screen, shown
+from worker.cli.inputs.reading import KINDS, TEXTS, suffix_of
+from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.formats.base import Unreadable
 from worker.index.errors import StoreDamaged
 from worker.offline import StateError
@@ -29,7 +31,16 @@ from worker.settings import Settings, load
 from worker.settings.tokens import token_in
 from worker.visible import counted
 
-__all__ = ["Asked", "ask_server", "ask_state", "matches_of", "print_answer", "reason_of", "send"]
+__all__ = [
+    "Asked",
+    "ask_server",
+    "ask_state",
+    "matches_of",
+    "note_a_file",
+    "print_answer",
+    "reason_of",
+    "send",
+]
 
 _SECONDS = 10.0
 _MOST_BYTES = 64 << 20
@@ -40,6 +51,12 @@ class Asked(NamedTuple):
 
     text: str | None
     file: Path | None
+
+    @property
+    def format(self) -> str | None:
+        """Return what the document is by the name of its file, if that says so."""
+        kind = None if self.file is None else KINDS.get(suffix_of(self.file.name))
+        return "text" if kind in TEXTS else None
 
     def content(self) -> bytes:
         """Return the text or the document.
@@ -56,6 +73,12 @@ class Asked(NamedTuple):
                 return file.read(_MOST_BYTES)
         except OSError as error:
             raise CommandError(f"{self.file}: {error.strerror}") from None
+
+
+def note_a_file(text: str | None) -> None:
+    """Say so if what is given as a text is the name of a file."""
+    if text is not None and os.path.isfile(text):  # noqa: PTH113 -- no error if it is too long
+        tell(f"neardup: {text} is a file; --file asks about what is in it")
 
 
 def ask_state(

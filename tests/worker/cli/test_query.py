@@ -144,6 +144,20 @@ def test_a_text_that_cannot_be_judged_is_refused_with_the_reason(
     assert "no-text: no field 'text'" in said
 
 
+@pytest.mark.parametrize("place", ["state", "server"])
+def test_a_file_of_text_is_a_text_and_its_name_is_none(
+    place: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    at = request.getfixturevalue(place)
+    file = tmp_path / "one.txt"
+    file.write_text(NEAR)
+    assert asked("--file", file, f"--{place}", at)["answers"][0]["verdict"] == "duplicate"
+    assert "JSON is malformed" in refused("--file", file, f"--{place}", at, "--format", "json")
+    done = neardup("query", file, f"--{place}", at)
+    assert done.stdout.startswith(b"unique")
+    assert done.stderr.endswith(b"one.txt is a file; --file asks about what is in it\n")
+
+
 def test_other_parameters_are_refused_with_the_difference(state: Path, tmp_path: Path) -> None:
     config = tmp_path / "other.toml"
     config.write_text('[similarity]\nseed = "another secret of many bytes"\n')
