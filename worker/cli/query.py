@@ -35,6 +35,7 @@ __all__ = [
     "Asked",
     "ask_server",
     "ask_state",
+    "is_file",
     "matches_of",
     "note_a_file",
     "print_answer",
@@ -75,9 +76,14 @@ class Asked(NamedTuple):
             raise CommandError(f"{self.file}: {error.strerror}") from None
 
 
+def is_file(text: str) -> bool:
+    """Return whether what is given as a text is the name of a file."""
+    return os.path.isfile(text)  # noqa: PTH113 -- the other one fails if a text is long
+
+
 def note_a_file(text: str | None) -> None:
     """Say so if what is given as a text is the name of a file."""
-    if text is not None and os.path.isfile(text):  # noqa: PTH113 -- no error if it is too long
+    if text is not None and is_file(text):
         tell(f"neardup: {text} is a file; --file asks about what is in it")
 
 
