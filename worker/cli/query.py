@@ -263,8 +263,11 @@ def _sentence(reply: Reply, answer: Answer) -> Text:
 
 def _matches(matches: Sequence[Found], *, contained: bool) -> Table:
     more = ["containment"] if contained else []
-    columns = ["match", "similarity", *more, "sequence", "found in"]
-    table = Table(*columns, box=box.SIMPLE, pad_edge=False)
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("match", overflow="fold")
+    for name in ("similarity", *more, "sequence"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("found in")
     for one in matches[:_SHOWN_MATCHES]:
         table.add_row(
             shown(one.id, "bold"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -14,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.support.command_line import ROOT, dedupe, jsonl, neardup
 from tests.worker.queries.parts import Site
 from worker.app import Application
+from worker.cli import query
 from worker.http.probes import Health, Pages
 from worker.http.server import serving
 from worker.metrics import Metrics
+from worker.queries.answers import Answer, Found, Reply
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
 from worker.settings.sections import ServeSection
@@ -207,3 +211,14 @@ def test_a_server_says_at_once_what_to_install(package: str, tmp_path: Path) -> 
     (line,) = done.stderr.splitlines()
     assert "pip install 'neardup[serve]'" in line
     assert not list(tmp_path.iterdir())
+
+
+def test_an_id_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.StringIO()
+    monkeypatch.setattr(query, "screen", lambda: Console(file=printed, width=80))
+    match = Found("apache-airflow/PYSEC-2023-232", 1.0, 0.0, 154, list(range(18)), same_text=True)
+    answer = Answer("duplicate", matches=[match])
+    query.print_answer(Reply(0.8, 5, None, None, [answer], None), answer)
+    first = [line.split("  ")[0].strip() for line in printed.getvalue().splitlines()]
+    assert match.id in "".join(first)
+    assert "1.0000 ±0.0000" in printed.getvalue()
