@@ -127,6 +127,7 @@ def parse_lines(written: str) -> frozenset[str]:
     written: a line each, with or without a number and a tab before it. What begins with # is a
         comment; so a line that begins so has a number and a tab.
 
+    >>> from lsh import parse_lines
     >>> sorted(parse_lines("# footers\n12\tShare this\nAll rights reserved.\n"))
     ['All rights reserved.', 'Share this']
     """

@@ -69,14 +69,29 @@ def of_function(name: str, function: Callable[..., object]) -> Iterator[str]:
     yield from paragraphs(function.__doc__ or "")
 
 
+class Written:
+    """A type as it is written, without quotes around it."""
+
+    def __init__(self, annotation: object) -> None:
+        """Take an annotation, which is a string unless there is none."""
+        self._text = str(getattr(annotation, "__forward_arg__", annotation))
+
+    def __repr__(self) -> str:
+        """Return the type."""
+        return self._text
+
+
 def shown(signature: inspect.Signature) -> str:
     """Return a signature without `self` and without quotes around its types."""
+    none = inspect.Parameter.empty
     kept = [
-        one.replace(annotation=getattr(one.annotation, "__forward_arg__", one.annotation))
+        one if one.annotation is none else one.replace(annotation=Written(one.annotation))
         for one in signature.parameters.values()
         if one.name not in {"self", "cls"}
     ]
-    return str(signature.replace(parameters=kept)).replace("'", "")
+    returned = signature.return_annotation
+    returned = returned if returned in {none, None} else Written(returned)
+    return str(signature.replace(parameters=kept, return_annotation=returned))
 
 
 def code(text: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+import re
+
 import pytest
 
 import lsh
@@ -48,3 +51,20 @@ def test_a_docstring_becomes_paragraphs_lists_and_code() -> None:
 @pytest.mark.parametrize("name", ["Index.add_many", "Index.load", "Parameters.for_threshold"])
 def test_methods_have_sections(name: str) -> None:
     assert f"\n### {name}\n" in reference()
+
+
+def test_signatures_can_be_copied() -> None:
+    page = reference()
+    assert (
+        "Index.query(text: str, *, containment: float | None = None, of: Literal['query', " in page
+    )
+    assert "of: Literal['query', 'document'] = 'query', slack: float = 2.0) -> list[Hit]" in page
+    assert "seed: bytes = b'neardup'" in page
+
+
+def test_examples_run() -> None:
+    examples = re.findall(r"^```python\n(>>>.*?)^```$", reference(), re.MULTILINE | re.DOTALL)
+    assert len(examples) >= 2
+    for number, example in enumerate(examples):
+        test = doctest.DocTestParser().get_doctest(example, {}, f"example {number}", None, None)
+        assert doctest.DocTestRunner().run(test).failed == 0

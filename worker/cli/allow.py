@@ -202,12 +202,13 @@ def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, wait: bool)
     of = "it" if len(ids) == 1 else "one of them"
     what = f"{near} as {of}" if wanted.exact else f"{near} {of}"
     if wanted.file is not None and not wanted.exact:
-        what = f"{near} {of}, or the same where the file says so"
+        what = f"{near} {of} (or the same, where the file says so)"
     yield f"{counted(len(ids), 'text')} allowed: what {what} is unique from here on{ending}"
     window = settings.index.window_ms
     if window is not None:
         yield f"That holds for {duration_text(window)} (index.window); allow again to renew it."
-    yield f"Undo: neardup allow --remove {ids[0] if len(ids) == 1 else 'ALLOWANCE'}"
+    which = ids[0] if len(ids) == 1 else "ALLOWANCE, for each that neardup allow --list names"
+    yield f"Undo: neardup allow --remove {which}"
 
 
 def show_corrections(server: Server, *, as_json: bool) -> None:

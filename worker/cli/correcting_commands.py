@@ -77,9 +77,12 @@ def allow(
     from worker.cli.allow import Wanted, show_corrections
     from worker.cli.allow import allow as body
     from worker.cli.errors import CommandError
+    from worker.cli.query import is_file
 
     if sum(one is not None for one in (text, ident, file, remove)) + show != 1:
         raise CommandError("TEXT, --id, --file, --remove, --list: give one of them")
+    if text is not None and is_file(text):
+        raise CommandError(f"{text} is a file; --file allows the texts in it")
     if show:
         show_corrections(_server(server, config), as_json=as_json)
         return

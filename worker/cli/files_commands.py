@@ -315,7 +315,8 @@ def query(
         typer.Option(
             "--file",
             metavar="FILE",
-            help="A file with one document, instead of a text; - is standard input.",
+            help="A file with one document, instead of a text: a .txt, .md, .html and the like"
+            " is one text, all else JSON. - is standard input.",
         ),
     ] = None,
     state: Annotated[
@@ -338,7 +339,7 @@ def query(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="json (default) or text.",
+            help="json or text, whatever the file is named.",
             rich_help_panel=DOCUMENTS,
         ),
     ] = None,
@@ -347,18 +348,19 @@ def query(
 ) -> None:
     """Show what a text or a document would match, and why. Nothing is written."""
     from worker.cli.errors import CommandError
-    from worker.cli.query import Asked, ask_server, ask_state
+    from worker.cli.query import Asked, ask_server, ask_state, note_a_file
 
     if (text is None) == (file is None):
         raise CommandError("TEXT, --file: give one of them")
     if state is not None and server is not None:
         raise CommandError("--state and --server: choose one")
+    asked = Asked(text, file)
     documents = {
-        "documents.format": format_,
+        "documents.format": format_ or asked.format,
         "documents.id_field": id_field,
         "documents.text_fields": text_field or None,
     }
-    asked = Asked(text, file)
+    note_a_file(text)
     if state is not None:
         ask_state(asked, state, config, documents, as_json=as_json)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -16,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.screen import line, print_json, screen, shown
+from worker.cli.inputs.reading import KINDS, TEXTS, suffix_of
+from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.formats.base import Unreadable
 from worker.index.errors import StoreDamaged
 from worker.offline import StateError
@@ -29,7 +31,17 @@ from worker.settings import Settings, load
 from worker.settings.tokens import token_in
 from worker.visible import counted
 
-__all__ = ["Asked", "ask_server", "ask_state", "matches_of", "print_answer", "reason_of", "send"]
+__all__ = [
+    "Asked",
+    "ask_server",
+    "ask_state",
+    "is_file",
+    "matches_of",
+    "note_a_file",
+    "print_answer",
+    "reason_of",
+    "send",
+]
 
 _SECONDS = 10.0
 _MOST_BYTES = 64 << 20
@@ -40,6 +52,12 @@ class Asked(NamedTuple):
 
     text: str | None
     file: Path | None
+
+    @property
+    def format(self) -> str | None:
+        """Return what the document is by the name of its file, if that says so."""
+        kind = None if self.file is None else KINDS.get(suffix_of(self.file.name))
+        return "text" if kind in TEXTS else None
 
     def content(self) -> bytes:
         """Return the text or the document.
@@ -56,6 +74,17 @@ class Asked(NamedTuple):
                 return file.read(_MOST_BYTES)
         except OSError as error:
             raise CommandError(f"{self.file}: {error.strerror}") from None
+
+
+def is_file(text: str) -> bool:
+    """Return whether what is given as a text is the name of a file."""
+    return os.path.isfile(text)  # noqa: PTH113 -- the other one fails if a text is long
+
+
+def note_a_file(text: str | None) -> None:
+    """Say so if what is given as a text is the name of a file."""
+    if text is not None and is_file(text):
+        tell(f"neardup: {text} is a file; --file asks about what is in it")
 
 
 def ask_state(
@@ -167,11 +196,8 @@ def send(
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
     except ConnectionRefusedError:
-        raise CommandError(
-            f"{server}: Connection refused. Start a `neardup serve`, or name its address"
-            " (--server URL)",
-            EXIT_FAILED,
-        ) from None
+        why = "nothing answers there. Start a `neardup serve`, or name its address (--server URL)"
+        raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
@@ -237,8 +263,11 @@ def _sentence(reply: Reply, answer: Answer) -> Text:
 
 def _matches(matches: Sequence[Found], *, contained: bool) -> Table:
     more = ["containment"] if contained else []
-    columns = ["match", "similarity", *more, "sequence", "found in"]
-    table = Table(*columns, box=box.SIMPLE, pad_edge=False)
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("match", overflow="fold")
+    for name in ("similarity", *more, "sequence"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("found in")
     for one in matches[:_SHOWN_MATCHES]:
         table.add_row(
             shown(one.id, "bold"),

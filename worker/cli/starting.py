@@ -51,7 +51,8 @@ def checked_partitions(
         _log.log(logging.ERROR if problem in errors else logging.WARNING, "%s", problem)
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise ConfigurationError(f"{errors[0]}{more}; see `neardup topics verify`")
+        fix = f"; fix it: {errors[0].fix}" if errors[0].fix else ""
+        raise ConfigurationError(f"{errors[0]}{more}{fix}; `neardup topics verify` shows all")
     return partitions
 
 

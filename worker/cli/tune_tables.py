@@ -1,4 +1,4 @@
-"""What ``neardup tune`` prints: tables, and curves that are drawn in a line each."""
+"""What ``neardup tune`` prints in 80 columns: tables, and curves drawn in a line each."""
 
 from __future__ import annotations
 
@@ -101,26 +101,26 @@ def show(
     near = len(seen.nearest)
     console.print(
         f"{counted(seen.documents, 'document')}, {near:,} of them with an earlier one at {FLOOR:g}"
-        " or above.\nExpected on these:"
+        " or above. Expected:\n"
     )
     console.print(_outlooks(outlooks))
     console.print(
-        "error: standard error of an estimate at the threshold.\n"
+        "\nerror: standard error of an estimate at the threshold.\n"
         f"clear: documents with an earlier one {CLEAR:g} above the threshold; found: of these.\n"
         "precision: share of published pairs that are at or above the threshold.\n"
-        "compared: candidates for a document, with your seed; any seed: the mean of all.\n"
+        "compared: candidates for a document with your seed; any seed: the mean of all.\n"
         + (
-            "similarity.containment is set, so slots and bands are those that it needs. All\nelse"
-            " here goes by similarity alone.\n"
+            "similarity.containment is set, so slots and bands are those that it needs.\n"
+            "All else here goes by similarity alone.\n"
             if contained
             else ""
         )
         + "\n"
-        "Share of pairs that are published, by similarity, and how many there are (log):"
+        "Share of pairs that are published, by similarity, and how many pairs there are:\n"
     )
     console.print(_curves(seen, outlooks))
     console.print(
-        "steepest: where the share of pairs with a band in common rises fastest; next to\n"
+        "\nsteepest: where the share of pairs with a band in common rises fastest; next to\n"
         "it the usual approximation, (1/b)^(1/r). Half to two thirds of the pairs there\n"
         "share a band, so neither is a threshold to choose bands by: neardup takes those\n"
         "that meet nearly all pairs at the threshold."
@@ -142,14 +142,19 @@ def _outlooks(outlooks: Sequence[Outlook]) -> Table:
             f"{each.clear:,}",
             "-" if each.found is None else f"{each.found:.2%}",
             "-" if each.precision is None else f"{each.precision:.1%}",
-            f"{each.compared:,.2f}",
-            f"{each.compared_expected:,.2f}",
+            _few(each.compared),
+            _few(each.compared_expected),
         )
     return table
 
 
+def _few(number: float) -> str:
+    """Return a number in few cells."""
+    return f"{number:,.2f}" if number < 100 else f"{number:,.0f}"  # noqa: PLR2004
+
+
 def _curves(seen: Spectrum, outlooks: Sequence[Outlook]) -> Table:
-    table = _table("threshold", "bands", "steepest", "(1/b)\n^(1/r)")
+    table = _table("threshold", "bands", "steepest", "(1/b)^(1/r)")
     width = _COLUMNS // _TICKS
     axis = "".join(f"{tick / _TICKS:<{width}g}" for tick in range(_TICKS)) + "1"
     table.add_column(axis, no_wrap=True)
@@ -165,7 +170,7 @@ def _curves(seen: Spectrum, outlooks: Sequence[Outlook]) -> Table:
         )
     pairs, _ = np.histogram(seen.similarity, _COLUMNS, (0.0, 1.0), weights=seen.weight)
     logs = np.log1p(pairs)
-    table.add_row("", "", "", "pairs", _drawn(logs / max(float(logs.max()), 1.0)))
+    table.add_row("", "", "", "pairs, log", _drawn(logs / max(float(logs.max()), 1.0)))
     return table
 
 
@@ -178,7 +183,7 @@ def _drawn(shares: NDArray[np.float64]) -> str:
 def _show_labels(console: Console, labels: Labels) -> None:
     console.print(
         f"\n{counted(labels.pairs, 'labelled pair')}: half of them at {labels.half:.2f} or above,"
-        f" nine in ten at {labels.most:.2f} or above. Expected:"
+        f" nine in\nten at {labels.most:.2f} or above. Expected:\n"
     )
     table = _table("threshold", "labelled pairs published", "share", "others published", "F1")
     for each in labels.thresholds:
@@ -191,13 +196,14 @@ def _show_labels(console: Console, labels: Labels) -> None:
         )
     console.print(table)
     console.print(
-        "F1: the harmonic mean of the share of labelled pairs that are published, and the\n"
-        f"share of published pairs that are labelled. It is highest at {labels.best.threshold:g}."
+        "\nF1: the harmonic mean of the share of labelled pairs that are published, and of\n"
+        "the share of published pairs that are labelled. It is highest at"
+        f" {labels.best.threshold:g}."
     )
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False, padding=0)  # A terminal has 80 columns.
+    table = Table(box=box.SIMPLE, padding=0, show_edge=False)
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     return table

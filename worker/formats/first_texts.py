@@ -68,8 +68,9 @@ class TextWatch:
         if not pages or pages < _PAGES * len(texts):
             return None
         looked = counted(len(texts), "document")
+        look = "looks like HTML, and its" if pages == 1 else "look like HTML, and their"
         return (
-            f"{pages} of the first {looked} look like HTML, and their tags and"
+            f"{pages} of the first {looked} {look} tags and"
             ' addresses are compared as text; similarity.preset = "news" takes the text out of them'
         )
 

@@ -105,6 +105,10 @@ def test_a_file_of_texts_can_be_sent_again(
     ids = json.loads(first + "}")["ids"]
     assert json.loads("{" + second)["ids"] == ids
     assert len(set(ids)) == 2
+    allow(run, file=path)
+    said = capsys.readouterr().err
+    assert "near to one of them (or the same, where the file says so) is unique" in said
+    assert "--remove ALLOWANCE, for each that neardup allow --list names" in said
     assert {one.text for one in corrections(run)} == {SONG, FOOTER}
     run.feed([("f", FOOTER), ("g", FOOTER)], one_by_one=True)
     assert duplicates(run) == {"b"}
@@ -178,6 +182,7 @@ def test_with_a_window_it_says_how_long_that_holds(
     [
         (["allow"], "TEXT, --id, --file, --remove, --list: give one of them"),
         (["allow", "a text", "--list"], "TEXT, --id, --file, --remove, --list: give one of them"),
+        (["allow", __file__], "test_allow.py is a file; --file allows the texts in it"),
         (["forget"], "ID, --group, --text: give one of them"),
         (["forget", "a", "--text", "b"], "ID, --group, --text: give one of them"),
         (["forget", "--group", "1", "--undo"], "--undo takes ids"),

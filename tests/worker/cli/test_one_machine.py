@@ -17,7 +17,7 @@ def commands() -> list[list[str]]:
     """Return the README's commands for an existing topic, with their arguments."""
     part = (ROOT / "README.md").read_text().partition("## Put it on your existing topic\n")[2]
     blocks = re.findall(r"```sh\n(.*?)```", part.partition("\n## ")[0], re.DOTALL)
-    lines = re.findall(r"^neardup (.*?)&?$", "".join(blocks), re.MULTILINE)
+    lines = re.findall(r"^neardup (.*?)(?: 2> .*)?&?$", "".join(blocks), re.MULTILINE)
     return [*map(shlex.split, lines), ["serve"]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -14,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.support.command_line import ROOT, dedupe, jsonl, neardup
 from tests.worker.queries.parts import Site
 from worker.app import Application
+from worker.cli import query
 from worker.http.probes import Health, Pages
 from worker.http.server import serving
 from worker.metrics import Metrics
+from worker.queries.answers import Answer, Found, Reply
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
 from worker.settings.sections import ServeSection
@@ -144,6 +148,20 @@ def test_a_text_that_cannot_be_judged_is_refused_with_the_reason(
     assert "no-text: no field 'text'" in said
 
 
+@pytest.mark.parametrize("place", ["state", "server"])
+def test_a_file_of_text_is_a_text_and_its_name_is_none(
+    place: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    at = request.getfixturevalue(place)
+    file = tmp_path / "one.txt"
+    file.write_text(NEAR)
+    assert asked("--file", file, f"--{place}", at)["answers"][0]["verdict"] == "duplicate"
+    assert "JSON is malformed" in refused("--file", file, f"--{place}", at, "--format", "json")
+    done = neardup("query", file, f"--{place}", at)
+    assert done.stdout.startswith(b"unique")
+    assert done.stderr.endswith(b"one.txt is a file; --file asks about what is in it\n")
+
+
 def test_other_parameters_are_refused_with_the_difference(state: Path, tmp_path: Path) -> None:
     config = tmp_path / "other.toml"
     config.write_text('[similarity]\nseed = "another secret of many bytes"\n')
@@ -153,9 +171,8 @@ def test_other_parameters_are_refused_with_the_difference(state: Path, tmp_path:
 
 def test_what_is_no_state_or_no_server_is_an_error_in_one_line(tmp_path: Path) -> None:
     assert "has no state of neardup" in refused(TEXT, "--state", tmp_path)
-    assert "127.0.0.1:1: Connection refused. Start a `neardup serve`" in refused(
-        TEXT, "--server", "127.0.0.1:1"
-    )
+    said = refused(TEXT, "--server", "127.0.0.1:1")
+    assert "127.0.0.1:1: nothing answers there. Start a `neardup serve`" in said
     assert "must be like http://host:9465" in refused(TEXT, "--server", "ftp://x", status=2)
     assert "give one of them" in refused(status=2)
     assert "choose one" in refused(TEXT, "--server", "x", "--state", tmp_path, status=2)
@@ -194,3 +211,14 @@ def test_a_server_says_at_once_what_to_install(package: str, tmp_path: Path) -> 
     (line,) = done.stderr.splitlines()
     assert "pip install 'neardup[serve]'" in line
     assert not list(tmp_path.iterdir())
+
+
+def test_an_id_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.StringIO()
+    monkeypatch.setattr(query, "screen", lambda: Console(file=printed, width=80))
+    match = Found("apache-airflow/PYSEC-2023-232", 1.0, 0.0, 154, list(range(18)), same_text=True)
+    answer = Answer("duplicate", matches=[match])
+    query.print_answer(Reply(0.8, 5, None, None, [answer], None), answer)
+    first = [line.split("  ")[0].strip() for line in printed.getvalue().splitlines()]
+    assert match.id in "".join(first)
+    assert "1.0000 ±0.0000" in printed.getvalue()

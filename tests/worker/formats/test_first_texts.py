@@ -56,7 +56,7 @@ def test_pages_are_told_unless_html_is_taken_off() -> None:
     assert warnings(PAGES, Parameters(strip_html=True)) == []
     assert warnings([*PAGES[:2], *PROSE], Parameters()) == []
     [said] = warnings(PAGES[:1], Parameters())
-    assert said.startswith("1 of the first 1 document look")
+    assert said.startswith("1 of the first 1 document looks like HTML, and its tags")
 
 
 def test_it_ends_with_the_last_text_that_it_looks_at() -> None:
