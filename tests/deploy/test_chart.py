@@ -342,6 +342,23 @@ def test_what_kustomize_gets_is_what_the_chart_renders(name: str) -> None:
     assert written == rendered(name), "run: make chart"
 
 
+def test_kustomize_mounts_a_secret_where_the_chart_does() -> None:
+    """The patch applied by hand: kubectl isn't everywhere."""
+    component = yaml.safe_load((KUSTOMIZE / "kafka-secret" / "kustomization.yaml").read_text())
+    (patch,) = component["patches"]
+    assert patch["target"]["kind"].split("|") == ["StatefulSet", "Deployment", "Job"]
+    volume, mount = yaml.safe_load(patch["patch"])
+    assert volume["path"] == "/spec/template/spec/volumes/-"
+    assert mount["path"] == "/spec/template/spec/containers/0/volumeMounts/-"
+    serve = ("--set", "serve.enabled=true", "--set", "serve.tokenSecret=reading")
+    before = pods(template(*TWO, *serve))
+    after = pods(template(*TWO, *serve, "--set", "files.secrets={neardup-kafka}"))
+    for pod in before:
+        pod["volumes"].append(volume["value"])
+        pod["containers"][0]["volumeMounts"].append(mount["value"])
+    assert before == after
+
+
 def test_the_component_of_servers_says_who_reaches_them() -> None:
     manifests = yaml.safe_load_all((KUSTOMIZE / "serve" / "serve.yaml").read_text())
     kinds = {one["kind"]: one for one in manifests}
