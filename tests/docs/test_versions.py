@@ -38,7 +38,7 @@ def test_the_changelog_has_the_versions_of_the_newest_formats() -> None:
     found = re.search(r"^### Formats\n\n(.+?)\.\n\[Upgrade\]", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     assert found[1] == (
-        f"Fingerprints {SCHEME_VERSION}, normaliser {NORMALISER_VERSION} (Unicode {UNICODE_VERSION}),"
-        f" frames {FRAMES.replace(', ', ' and ')}, stores {header.FORMAT_VERSION}, snapshots"
+        f"Fingerprints {SCHEME_VERSION}, normaliser {NORMALISER_VERSION}"
+        f" (Unicode {UNICODE_VERSION}), frames {FRAMES.replace(', ', ' and ')}, stores {header.FORMAT_VERSION}, snapshots"
         f" {manifest.FORMAT_VERSION}, state of `dedupe` {state_versions._FORMAT}"
     )
