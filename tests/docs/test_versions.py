@@ -37,8 +37,9 @@ def test_the_changelog_has_the_versions_of_the_newest_formats() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(r"^### Formats\n\n(.+?)\.\n\[Upgrade\]", text, re.MULTILINE | re.DOTALL)
     assert found is not None
+    stores = f"stores {header.FORMAT_VERSION}, snapshots {manifest.FORMAT_VERSION}"
     assert found[1] == (
-        f"Fingerprints {SCHEME_VERSION}, normaliser {NORMALISER_VERSION}"
-        f" (Unicode {UNICODE_VERSION}), frames {FRAMES.replace(', ', ' and ')}, stores {header.FORMAT_VERSION}, snapshots"
-        f" {manifest.FORMAT_VERSION}, state of `dedupe` {state_versions._FORMAT}"
+        f"Fingerprints {SCHEME_VERSION}, normaliser {NORMALISER_VERSION} (Unicode"
+        f" {UNICODE_VERSION}), frames {FRAMES.replace(', ', ' and ')}, {stores}, state of `dedupe`"
+        f" {state_versions._FORMAT}"
     )
