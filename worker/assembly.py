@@ -13,7 +13,7 @@ from worker.app import Application, Environment
 from worker.bus import Bus
 from worker.bus.fetches import Fetches
 from worker.files.journal import Journal
-from worker.generations.generation import Generation
+from worker.generations.generation import Generation, directory_of
 from worker.generations.modes import Part
 from worker.generations.plan import Plan
 from worker.index.directory import shard_name
@@ -132,7 +132,7 @@ class Assembly:
             generation.directory(self._state_dir): self._owned(generation, loop)
             for generation, loop in loops.items()
         }
-        left = {generation.directory(self._state_dir) for generation in plan.left}
+        left = {directory_of(number, self._state_dir) for number in plan.gone()}
         look_through(
             self._state_dir, self._leftovers, self._settings.index.erasure_seconds, run, left
         )

@@ -150,6 +150,7 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
             ranges,
             skip_deleted=settings.documents.skip_deleted,
             forgets=settings.index.log_window_ms is not None,
+            begun=begun,
         )
         truncated = list(cut_logs(cluster, topology, read_to))
         problems += [one.problem for one in truncated]

@@ -44,11 +44,13 @@ def check_offsets(  # noqa: PLR0913 -- two facts, each of one log
     *,
     skip_deleted: bool = False,
     forgets: bool = False,
+    begun: bool = False,
 ) -> Iterator[Problem]:
     """Yield the problems of the groups' offsets, compared with the logs' starts and ends.
 
     With ``skip_deleted``, documents that were deleted unread are only a warning. With ``forgets``,
-    brokers delete old frames, and with the last ones the markers behind them.
+    brokers delete old frames, and with the last ones the markers behind them. Once work has
+    ``begun``, `neardup init` sets no offsets.
     """
     published = _published(topology, committed)
     for stage in STAGES:
@@ -60,7 +62,7 @@ def check_offsets(  # noqa: PLR0913 -- two facts, each of one log
             yield Problem(
                 "error", f"group {group}", "its offset of " + _place(missing[0]),
                 "missing" + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""), "set",
-                fix="neardup init --from earliest|latest|TIME",
+                fix=_EXPIRED if begun else "neardup init --from earliest|latest|TIME",
             )  # fmt: skip
         for place in wanted:
             span = ranges.get(topology.log_of(place))

@@ -33,7 +33,9 @@ def stores(settings: Settings, only: list[int] | None) -> dict[int, Path]:
     chosen = {shard: path for shard, path in found.items() if only is None or shard in only}
     if not chosen:
         which = "no shards" if only is None else f"no shard {', '.join(map(str, only))}"
-        raise CommandError(f"worker.state_dir: {state_dir} has {which}; set --state-dir")
+        later = [path.name for path in sorted(state_dir.glob("g*")) if stores_in(path)]
+        where = f", or one of its directories after a reindex: {', '.join(later)}" if later else ""
+        raise CommandError(f"worker.state_dir: {state_dir} has {which}; set --state-dir{where}")
     return chosen
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.index import size, stores, time_of
-from worker.cli.screen import line, print_json, screen, shown
+from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.index.directory import ShardDirectories, shard_name
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader
@@ -77,6 +77,8 @@ def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None
                 _print_verified(rows[-1])
     if as_json:
         print_json(rows)
+    if not rows:
+        raise CommandError(_none(settings, repository), EXIT_FAILED)
     wrong = sum(row["state"] != "ok" for row in rows)
     if wrong:
         raise CommandError(counted(wrong, "damaged snapshot"), EXIT_FAILED)
@@ -98,8 +100,17 @@ def _print_verified(row: dict[str, Any]) -> None:
     if row["why"] is not None:
         place = f"shard {row['shard']}: {row['why']}"
     elif row["damaged_files"]:
-        place = f" {', '.join(row['damaged_files'])} of {place}"
+        place = f"{', '.join(row['damaged_files'])} of {place}"
     screen().print(line(mark, f" {place}"))
+
+
+def _none(settings: Settings, repository: Repository) -> str:
+    app = settings.app
+    return f"no snapshots of {app} in {repository.url}; after a reindex, --app {app}.gN has them"
+
+
+def _refused(name: str, why: str) -> None:
+    tell(f"snapshot {name} is left out: {why}")
 
 
 def _shards(settings: Settings, only: list[int] | None) -> Iterable[int]:
@@ -112,7 +123,7 @@ def show(settings: Settings, *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for shard in _shards(settings, None):
         kept = repository.shard(shard)
-        found = kept.manifests()
+        found = kept.manifests(_refused)
         gaps, without = kept.missing(found), kept.distrusted(found)
         rows += [_row(m, gaps.get(m.name, []), without.get(m.name)) for m in found]
     if as_json:
@@ -128,7 +139,7 @@ def show(settings: Settings, *, as_json: bool) -> None:
             row["created"],
             _state(row),
         )
-    screen().print(table if rows else shown(f"no snapshots in {repository.url}"))
+    screen().print(table if rows else shown(_none(settings, repository)))
 
 
 def _row(manifest: Manifest, missing: list[str], distrusted: str | None) -> dict[str, Any]:
@@ -225,7 +236,7 @@ def _header(settings: Settings, repository: Repository, shard: int) -> StoreHead
     Raises:
         CommandError: the snapshot was made with other settings.
     """
-    found = repository.shard(shard).manifests()
+    found = repository.shard(shard).manifests(_refused)
     if not found:
         return None
     header = max(found, key=lambda manifest: manifest.created).header

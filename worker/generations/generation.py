@@ -13,7 +13,7 @@ from worker.settings import Settings
 from worker.topology import Topology
 from worker.wire import Layout
 
-__all__ = ["Generation", "Signing"]
+__all__ = ["Generation", "Signing", "directory_of"]
 
 
 class Signing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,4 +170,9 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     def directory(self, state_dir: Path) -> Path:
         """Return where its stores lie in a worker's state directory."""
-        return state_dir / f"g{self.number}" if self.number else state_dir
+        return directory_of(self.number, state_dir)
+
+
+def directory_of(number: int, state_dir: Path) -> Path:
+    """Return where the stores of a generation lie in a worker's state directory."""
+    return state_dir / f"g{number}" if number else state_dir

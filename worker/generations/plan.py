@@ -135,6 +135,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         """Return those that workers run, the one in use first."""
         return (self.current,) if self.following is None else (self.current, self.following)
 
+    def gone(self) -> list[int]:
+        """Return the numbers of those that no worker runs any more, nor ever will again."""
+        run = {one.number for one in self.generations()}
+        return [number for number in range(self.used + 1) if number not in run]
+
 
 Changed = tuple[Plan, Sequence[Outgoing]] | None
 """A plan, and what is written to the log with it; None if nothing is to change."""

@@ -125,7 +125,8 @@ class Leftovers:
             if self._is_used(path, owned):
                 self.renew(path)
                 return
-            unused = self._clock() - self._since(path)
+            since = self._since(path)
+            unused = self._clock() - since
             if unused < longest:
                 return
             path.rename(dropped)  # Whoever opens it from now on begins an empty one.

@@ -254,6 +254,16 @@ def test_a_group_without_offsets_is_an_error(settings: Settings) -> None:
     assert "group a.route: its offset of a.documents[0] is missing (and 5 more)" in line
 
 
+def test_offsets_are_set_by_a_command_only_before_work_has_begun(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    del cluster.offsets["a.fingerprint"]
+    for end, fix in ((0, "neardup init --from "), (5, "see the runbook, 'Expired group offsets'")):
+        cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, end)
+        found = inspect(cluster.as_cluster(), settings).problems
+        (problem,) = (one for one in found if one.has.startswith("missing"))
+        assert problem.fix.startswith(fix)
+
+
 @pytest.mark.parametrize(
     ("group", "topic", "ends", "why"),
     [

@@ -126,6 +126,34 @@ def test_verify_snapshots_as_json(folder: Path) -> None:
     ]
 
 
+def test_snapshots_that_are_not_there_are_missed(folder: Path) -> None:
+    said = f"no snapshots of neardup in {folder / 'kept'}; after a reindex, --app neardup.gN has"
+    assert said in index(folder, "snapshots").replace("\n", " ")
+    assert said in index(folder, "verify", "--snapshots", status=1)
+
+
+def test_snapshots_with_another_signature_are_named(folder: Path) -> None:
+    index(folder, "snapshot")
+    key = folder / "key"
+    key.write_text("k" * 64)
+    settings = folder / "neardup.toml"
+    settings.write_text(
+        settings.read_text().replace("[worker]", f'snapshots.key_file = "{key}"\n[worker]')
+    )
+    done = neardup("index", "snapshots", "--config", settings)
+    assert done.stderr.count(b" is left out: not signed, although") == SHARDS
+    shutil.rmtree(folder / "state")
+    assert "is left out: not signed, although" in index(folder, "restore", status=1)
+
+
+def test_the_stores_of_a_later_generation_are_pointed_to(folder: Path) -> None:
+    (folder / "state" / "g2").mkdir()
+    for store in (folder / "state").glob("shard-*"):
+        store.rename(folder / "state" / "g2" / store.name)
+    said = index(folder, "stats", status=2)
+    assert said.endswith("set --state-dir, or one of its directories after a reindex: g2\n")
+
+
 def broken(store: BandStore, documents: list[int]) -> None:
     """Replace a bucket, which has a cell."""
     place = next(place for place in store.contents().buckets() if place[0] == 2)

@@ -43,13 +43,14 @@ def test_bands_are_those_of_the_fingerprints_whatever_the_threshold() -> None:
 
 def test_a_reindex_goes_from_one_generation_to_the_next() -> None:
     begun = Plan.of(SETTINGS).building(SECOND)
-    assert begun.generations() == (FIRST, SECOND)
+    assert (begun.generations(), begun.gone()) == ((FIRST, SECOND), [])
     ended = begun.done()
     assert (ended.current, ended.following, ended.left) == (SECOND, None, (FIRST,))
     again = ended.building(FIRST)
     assert again.following == msgspec.structs.replace(FIRST, number=2)
     given_up = again.aborted()
     assert (given_up.current, given_up.following, given_up.used) == (SECOND, None, 2)
+    assert given_up.gone() == msgspec.structs.replace(given_up, left=()).gone() == [0, 2]
     assert given_up.building(FIRST).used == 3
 
 

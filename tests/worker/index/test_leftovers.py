@@ -8,12 +8,14 @@ from base64 import b32encode
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from tests.support.texts import near_copies
 from worker.assembly import Assembly
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
+from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
 from worker.index.directory import ShardDirectories, beside
@@ -296,6 +298,26 @@ def test_generations_that_nobody_runs_go_in_time_and_those_that_were_left_at_onc
     clock.now += THIRD
     look_through(tmp_path, leftovers, SECONDS, run)
     assert {path.name for path in tmp_path.iterdir()} == {"lock", "g2 notes", "g3", "g4"}
+
+
+def test_the_stores_of_an_earlier_generation_go_at_once_also_when_its_topics_are_gone(
+    tmp_path: Path,
+) -> None:
+    site = Site(tmp_path)
+    worker = site.start("one")
+    site.stop("one")
+    begun = worker.plan.building(Generation.of(Settings())).done()
+    for plan in (begun, msgspec.structs.replace(begun, left=())):
+        earlier = tmp_path / "one" / "shard-001"
+        earlier.mkdir(exist_ok=True)
+        worker.assembly.tidy(plan, {plan.current: None})
+        assert not earlier.exists()
+
+
+def test_the_first_look_deletes_what_is_to_go_at_once(tmp_path: Path) -> None:
+    (tmp_path / "shard-000").mkdir()
+    Leftovers().look(tmp_path, SECONDS, at_once=True)
+    assert set(tmp_path.iterdir()) == set()
 
 
 def test_groups_that_nobody_keeps_any_more_go_in_time(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""The page about upgrades and the changelog name the versions of formats that the code has."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lsh.parameters import SCHEME_VERSION
+from lsh.text import NORMALISER_VERSION, UNICODE_VERSION
+from tests.support.command_line import ROOT
+from worker.index import header
+from worker.index.snapshots import manifest
+from worker.offline import state_versions
+from worker.wire import codec
+
+FRAMES = ", ".join(map(str, codec._WRITTEN.values()))
+
+
+@pytest.mark.parametrize(
+    ("what", "version"),
+    [
+        ("frames on", FRAMES),
+        ("the store of a shard", header.FORMAT_VERSION),
+        ("manifests of snapshots", manifest.FORMAT_VERSION),
+        ("the state of `dedupe --state`", state_versions._FORMAT),
+        ("fingerprints,", f"{SCHEME_VERSION}, {NORMALISER_VERSION}, {UNICODE_VERSION}"),
+    ],
+)
+def test_the_page_about_upgrades_has_each_version(what: str, version: object) -> None:
+    page = (ROOT / "docs" / "how-to" / "upgrade.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| {re.escape(what)}.*?\| (.+?) \|", page, re.MULTILINE)
+    assert row == str(version)
+
+
+def test_the_changelog_has_the_versions_of_the_newest_formats() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = re.search(r"^### Formats\n\n(.+?)\.\n\[Upgrade\]", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    stores = f"stores {header.FORMAT_VERSION}, snapshots {manifest.FORMAT_VERSION}"
+    assert found[1] == (
+        f"Fingerprints {SCHEME_VERSION}, normaliser {NORMALISER_VERSION} (Unicode"
+        f" {UNICODE_VERSION}), frames {FRAMES.replace(', ', ' and ')}, {stores}, state of `dedupe`"
+        f" {state_versions._FORMAT}"
+    )
