@@ -14,7 +14,7 @@ from worker.index.snapshots import manifest
 from worker.offline import state_versions
 from worker.wire import codec
 
-FRAMES = ", ".join(map(str, codec._WRITTEN.values()))
+FRAMES = ", ".join(map(str, codec.VERSIONS.values()))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ FRAMES = ", ".join(map(str, codec._WRITTEN.values()))
         ("frames on", FRAMES),
         ("the store of a shard", header.FORMAT_VERSION),
         ("manifests of snapshots", manifest.FORMAT_VERSION),
-        ("the state of `dedupe --state`", state_versions._FORMAT),
+        ("the state of `dedupe --state`", state_versions.FORMAT_VERSION),
         ("fingerprints,", f"{SCHEME_VERSION}, {NORMALISER_VERSION}, {UNICODE_VERSION}"),
     ],
 )
@@ -41,5 +41,5 @@ def test_the_changelog_has_the_versions_of_the_newest_formats() -> None:
     assert found[1] == (
         f"Fingerprints {SCHEME_VERSION}, normaliser {NORMALISER_VERSION} (Unicode"
         f" {UNICODE_VERSION}), frames {FRAMES.replace(', ', ' and ')}, {stores}, state of `dedupe`"
-        f" {state_versions._FORMAT}"
+        f" {state_versions.FORMAT_VERSION}"
     )

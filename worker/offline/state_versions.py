@@ -34,6 +34,7 @@ from worker.offline.read_alike import described, differences
 from worker.settings.sections import DocumentsSection
 
 __all__ = [
+    "FORMAT_VERSION",
     "StateError",
     "StateVersions",
     "Work",
@@ -41,7 +42,7 @@ __all__ = [
     "recorded_documents",
 ]
 
-_FORMAT = 3
+FORMAT_VERSION = 3
 _CURRENT = "CURRENT"
 _NEW = "CURRENT.new"
 _LOCK = "lock"
@@ -105,7 +106,7 @@ class Work:
         """Make this index, which must be closed, the current one."""
         _sync_tree(self.path)
         content = {
-            "format": _FORMAT,
+            "format": FORMAT_VERSION,
             "generation": self._name,
             "offsets": reached,
             "documents": self._documents,
@@ -210,10 +211,10 @@ def _read(home: Path) -> _Current | None:
         version = int(content["format"])
     except (ValueError, TypeError, KeyError):
         raise damaged from None
-    if version != _FORMAT:
+    if version != FORMAT_VERSION:
         raise StateError(
             f"--state: {home} has format {version}, but this neardup reads only format"
-            f" {_FORMAT}: name a new directory, or run the version that made this one"
+            f" {FORMAT_VERSION}: name a new directory, or run the version that made this one"
         )
     try:
         current = _Current(content["generation"], content["offsets"], content["documents"])

@@ -10,12 +10,12 @@ from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
 from worker.wire.matches import MatchFrame, PackedMatches, PackedWhole
 
-__all__ = ["FrameError", "decode", "encode"]
+__all__ = ["VERSIONS", "FrameError", "decode", "encode"]
 
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
 _Packed = PackedFingerprints | PackedMatches
 
-_WRITTEN: dict[type, int] = {FingerprintFrame: 4, MatchFrame: 2}
+VERSIONS: dict[type, int] = {FingerprintFrame: 4, MatchFrame: 2}
 """The version that is written. Adding a field at the end, with a default, needs no new version."""
 
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
@@ -34,7 +34,7 @@ class FrameError(Exception):
 
 def encode(frame: FingerprintFrame | MatchFrame) -> bytes:
     """Return the frame's bytes: one byte of version, then msgpack."""
-    return bytes((_WRITTEN[type(frame)],)) + _encoder.encode(frame.packed())
+    return bytes((VERSIONS[type(frame)],)) + _encoder.encode(frame.packed())
 
 
 def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
