@@ -97,11 +97,17 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
             if missing
             else "the groups have offsets, and work has begun"
         )
+        # The offsets of *route* say what was published last, if they are there.
+        known = len(present["route"]) == len(wanted["route"])
+        way = (
+            f"app:{topology.app}` continues after what was published"
+            if known
+            else "earliest` judges all that the topic has"
+        )
         raise ConfigurationError(
             f"{what}, but {used[0]} holds records, or did: where to continue can't be guessed."
-            " Begin another application: `neardup topics create --app OTHER --from"
-            f" app:{topology.app}` continues after what was published, and --from TIME repeats"
-            " what came since; see the runbook, 'Expired group offsets'"
+            f" Begin another application: `neardup topics create --app OTHER --from {way}, and"
+            " --from TIME repeats what came since; see the runbook, 'Expired group offsets'"
         )
     chosen = {} if force else _agreed(topology, present)
     snapshot = _snapshot(cluster, topology, start)

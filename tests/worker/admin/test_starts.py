@@ -116,6 +116,24 @@ def test_once_work_has_begun_nothing_is_guessed(*, force: bool) -> None:
     assert made.offsets == before
 
 
+@pytest.mark.parametrize(
+    ("missing", "way"),
+    [
+        ("a.fingerprint", "--from app:a` continues after what was published"),
+        ("a.route", "--from earliest` judges all that the topic has"),
+    ],
+)
+def test_the_way_on_is_one_that_the_offsets_that_are_left_allow(missing: str, way: str) -> None:
+    """Kafka deletes the offsets of a topic with it."""
+    made = cluster()
+    begin(made.as_cluster(), made.topology, Start("earliest"))
+    made.ends[TopicPartition("a.fingerprints", 0)] = (0, 7)
+    del made.offsets[missing]
+    with pytest.raises(ConfigurationError) as refused:
+        begin(made.as_cluster(), made.topology, Start("latest"))
+    assert way in str(refused.value)
+
+
 def successor() -> tuple[FakeCluster, Topology]:
     """Return a cluster on which ``a`` has published, and got a third partition; and what is next.
 
