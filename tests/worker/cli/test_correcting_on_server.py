@@ -84,5 +84,5 @@ def test_if_there_is_nothing_it_says_so(asked: Asked) -> None:
         chosen(asked, None, "Something else entirely, of which there is no copy so far.", yes=True)
     with pytest.raises(CommandError, match="no group"):
         chosen(asked, "987654321", None, yes=True)
-    with pytest.raises(CommandError, match="refused"):
+    with pytest.raises(CommandError, match="nothing answers there"):
         chosen(Asked("http://127.0.0.1:9", None), "1", None, yes=True)
