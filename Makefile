@@ -39,8 +39,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three processes take file after file, in the order of tests/support/order.py.
 BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-# What `make test` leaves out runs at CI's scale, unless told otherwise.
-AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
+# What `make test` leaves out draws twice as many examples, unless told otherwise.
+DOUBLE := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-double}
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-core test-slow test-faults test-soak test-image test-pythons lint format bench \
@@ -54,7 +54,7 @@ venv: $(VENV)/.runtime ## Create .venv with the locked runtime and neardup itsel
 demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine, without Kafka (ARGS=--page: in a browser)
 	@$(BIN)/neardup demo $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests in 5 to 7 minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
+test: $(VENV)/.dev ## Run the tests in about 5 minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
 	@$(BIN)/python -m pytest $(BESIDE) -m "not slow" $(ARGS)
 
 test-core: $(VENV)/.dev ## Run the tests of the core in Rust (ARGS="name")
@@ -62,7 +62,7 @@ test-core: $(VENV)/.dev ## Run the tests of the core in Rust (ARGS="name")
 
 test-slow: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
 	@echo "running what make test leaves out: half an hour and more"
-	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m slow $(ARGS)
+	@$(DOUBLE) $(BIN)/python -m pytest $(BESIDE) -m slow $(ARGS)
 
 test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")
 	@$(BIN)/python -m chaos matrix $(ARGS)

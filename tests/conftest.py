@@ -65,7 +65,9 @@ class _Counter:
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the run's state on its config: the hooks below get no fixtures."""
     if SCALE not in SCALES:
-        raise pytest.UsageError(f"NEARDUP_TEST_SCALE: got {SCALE!r}, must be ci, full, or not set")
+        raise pytest.UsageError(
+            f"NEARDUP_TEST_SCALE: got {SCALE!r}, must be double, full, or not set"
+        )
     # Without a deadline of its own: pytest-timeout ends what hangs.
     settings.register_profile("any machine", deadline=None, max_examples=examples(50, 200))
     settings.load_profile("any machine")

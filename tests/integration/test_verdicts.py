@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 TRIO = ("alpha", "beta", "gamma")
 
 
+@pytest.mark.slow
 def test_a_replay_with_any_number_of_shards_comes_to_the_same_verdicts(launch: Launch) -> None:
     application = launch()
     application.start(*TRIO)

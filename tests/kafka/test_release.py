@@ -38,6 +38,7 @@ def _killed_in_its_seat(bootstrap: str, group: str, topic: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_the_patience_follows_the_session(
     kafka: Kafka, app_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:

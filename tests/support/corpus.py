@@ -13,9 +13,9 @@ import worker
 
 __all__ = ["FULL", "SCALE", "SCALES", "corpus", "examples", "scaled", "with_excerpts"]
 
-SCALES: Final = ("", "ci", "full")
+SCALES: Final = ("", "double", "full")
 SCALE: Final = os.environ.get("NEARDUP_TEST_SCALE", "")
-"""The scale of a run: without one, Hypothesis draws half as many examples as in CI."""
+"""The scale of a run: with `double`, Hypothesis draws twice as many examples."""
 
 FULL: Final = SCALE == "full"
 """Whether to run at the sizes of the acceptance table, in place of those that CI takes."""
@@ -30,16 +30,16 @@ _LEAST, _MOST = 0.62, 0.76
 _SYLLABLES: Final = [a + b for a in "bdfgklmnprstv" for b in ("a", "e", "i", "o", "u", "an", "or")]
 
 
-def scaled(ci: int, full: int) -> int:
-    """Give a size for CI, or the full one."""
-    return full if FULL else ci
+def scaled(size: int, full: int) -> int:
+    """Give a size, or the full one."""
+    return full if FULL else size
 
 
-def examples(ci: int, full: int | None = None) -> int:
-    """Give how many examples Hypothesis draws: in CI, at full scale if that is more, or half."""
-    if SCALE == "ci":
-        return ci
-    return (full or ci) if FULL else (ci + 1) // 2
+def examples(double: int, full: int | None = None) -> int:
+    """Give how many examples Hypothesis draws: half of these without a scale."""
+    if SCALE == "double":
+        return double
+    return (full or double) if FULL else (double + 1) // 2
 
 
 @lru_cache(1)
