@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from fastavro import parse_schema
 from fastavro._read import _read_data as read_data  # type: ignore[attr-defined]  # compiled
-from fastavro._read_py import schemaless_reader as bounded_reader
+from fastavro._read_py import read_data as read_data_bounded
+from fastavro.io.binary_decoder import BinaryDecoder
 from fastavro.schema import SchemaParseException
 from fastavro.types import Schema
 
@@ -39,7 +40,7 @@ _OPTIONS: Final = {
     "return_named_type_override": False,
     "handle_unicode_errors": "strict",
 }
-"""The defaults of `fastavro.schemaless_reader`."""
+"""The defaults of `fastavro.schemaless_reader`, which reads no union of types from references."""
 
 _Named = dict[str, Any]
 """The definitions of types by their full names."""
@@ -85,12 +86,13 @@ class AvroDecoder:
         stream = BytesIO(value)
         stream.seek(start)
         try:
+            rest = (self._schema, self._named, self._reader, _OPTIONS)
             if self._recursive:
                 # The compiled reader calls itself for each level, and would overflow the stack.
-                found: object = bounded_reader(stream, self._schema, self._reader)
+                decoder = BinaryDecoder(stream)  # type: ignore[no-untyped-call]
+                found: object = read_data_bounded(decoder, *rest)  # type: ignore[no-untyped-call]
             else:
-                # `schemaless_reader` does no more, but compares the schemas each time.
-                found = read_data(stream, self._schema, self._named, self._reader, _OPTIONS)
+                found = read_data(stream, *rest)
         except RecursionError:
             raise Unreadable("too-deep", "the Avro value is nested too deeply") from None
         except IndexError:

@@ -22,6 +22,7 @@ from tests.worker.formats.registry.parts import (
     record,
 )
 from worker.formats.base import Document
+from worker.formats.registry.schemas import Fetched
 from worker.formats.unreadable import Unreadable
 
 WHOLE = {"rank": 3, "id": "a", "tags": ["x", "y"], "text": "some text", "more": {"z": 1.5}}
@@ -42,6 +43,36 @@ def test_a_document_is_read() -> None:
     assert documents.fields(avro_value(WHOLE)) == ["rank", "id", "tags", "text", "more"]
     assert set(documents.having(avro_value(WHOLE))) == {"id", "text"}
     assert not documents.can_splice(avro_value(WHOLE))
+
+
+NOTE = {"type": "record", "name": "p.Note", "fields": [{"name": "text", "type": "string"}]}
+REPLY = {
+    "type": "record",
+    "name": "p.Reply",
+    "fields": [*NOTE["fields"], {"name": "to", "type": ["null", "p.Note", "p.Reply"]}],
+}
+LONE = {"type": "record", "name": "p.Lone", "fields": [{"name": "text", "type": "string"}]}
+
+
+@pytest.mark.parametrize(
+    ("types", "given"),
+    [
+        (["p.Note", "p.Lone"], [NOTE, LONE]),
+        (["p.Note", "p.Reply"], [NOTE, REPLY]),
+    ],
+)
+def test_a_topic_with_several_types_is_a_union_of_what_is_elsewhere(
+    types: list[str], given: list[dict[str, object]]
+) -> None:
+    """As Confluent describes it; the second union has a type that contains itself."""
+    references = [(str(one["name"]), json.dumps(one)) for one in given]
+    here = Shelf()
+    here.schemas = {1: Fetched("AVRO", json.dumps(types), references)}
+    documents = made(here)
+    for branch, rest in enumerate((b"", b"\0")):
+        value = mark(1) + bytes((2 * branch,)) + b"\x12some text" + rest * (types[1] == "p.Reply")
+        found = read(documents, record(value, b"k"))
+        assert (found.id, found.text) == (b"k", "some text")
 
 
 def test_without_an_id_the_key_has_it() -> None:
