@@ -23,7 +23,7 @@ from bench.processes import Program
 from bench.report import Figures, Target, console, show
 from localkafka.broker import KafkaCluster
 
-__all__ = ["run"]
+__all__ = ["Run", "Runs", "ratio", "run"]
 
 DEADLINE_SECONDS = 240.0
 WARM_UP_TURNS = 3
@@ -71,7 +71,7 @@ class Runs:
         return f"{what}-{self._made}"
 
     def neardup(self, workers: int, shards: int, others: Mapping[str, str] | None = None) -> Run:
-        """Measure worker processes that share the work, with settings that are others'."""
+        """Measure worker processes that share the work; ``others`` are settings to change."""
         name = self._name(f"neardup-{workers}x{shards}")
         with ExitStack() as stack:
             settings, environment = stack.enter_context(
@@ -184,6 +184,12 @@ def run(*, quick: bool = False) -> list[Target]:
     return _report(measured)
 
 
+def ratio(measured: Mapping[str, Sequence[Run]], ours: str, theirs: str) -> Figures:
+    """Return the rates of one as multiples of another's, turn by turn."""
+    pairs = zip(measured[ours], measured[theirs], strict=True)
+    return Figures(f"{ours} to {theirs}", [a.strict_rate / b.strict_rate for a, b in pairs], ".2f")
+
+
 def _report(measured: dict[str, list[Run]]) -> list[Target]:
     show(
         "Documents/s, from the first batch read to the last readable output",
@@ -207,14 +213,7 @@ def _report(measured: dict[str, list[Run]]) -> list[Target]:
         f" first {RIVAL_SECONDS:.0f} s.",
     )
     ratios = [
-        Figures(
-            f"{ours} to {theirs}",
-            [
-                a.strict_rate / b.strict_rate
-                for a, b in zip(measured[ours], measured[theirs], strict=True)
-            ],
-            ".2f",
-        )
+        ratio(measured, ours, theirs)
         for theirs in ("copier", "datasketch")
         for ours in measured
         if len(measured[ours]) > 1 and ours.startswith("neardup")
@@ -224,12 +223,12 @@ def _report(measured: dict[str, list[Run]]) -> list[Target]:
     # the default of two shards: more shards than workers keep more sketches, without gain.
     return [
         Target(
-            ratio.name,
-            ratio.median,
-            0.53 if ratio.name.endswith("copier") else 25.0,
+            one.name,
+            one.median,
+            0.53 if one.name.endswith("copier") else 25.0,
             at_least=True,
             form=".2f",
         )
-        for ratio in ratios
-        if "2 workers, P = 2" in ratio.name
+        for one in ratios
+        if "2 workers, P = 2" in one.name
     ]

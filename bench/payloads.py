@@ -59,7 +59,7 @@ AVRO: Final = {
 def run(*, quick: bool = False) -> list[Target]:
     """Measure whole and short texts in turns, print the medians, and return the targets."""
     count = BURST if quick else DOCUMENTS
-    whole = payloads(count)
+    whole = _payloads(count)
     kinds = {"whole texts": whole, f"texts of {SHORT} characters": [_cut(one) for one in whole]}
     kinds |= in_formats(whole, 1, 2)
     fingerprinter = Fingerprinter(Parameters())
@@ -81,8 +81,7 @@ def run(*, quick: bool = False) -> list[Target]:
     ]
 
 
-def payloads(count: int) -> list[bytes]:
-    """Return documents in JSON, whole."""
+def _payloads(count: int) -> list[bytes]:
     folder = os.environ.get("NEARDUP_BENCH_DATA")
     if not folder:
         return [_payload(f"doc-{at}", text[:800]) for at, text in enumerate(documents(count))]

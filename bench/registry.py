@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 
-from bench.cluster import PARTITIONS, broker, feed_values
+from bench.cluster import PARTITIONS, broker, feed_values, numbered
 from bench.corpus import source, texts
-from bench.kafka import Run, Runs
+from bench.kafka import Run, Runs, ratio
 from bench.payloads import AVRO, in_formats, protobuf_file
 from bench.report import Figures, Target, console, show
 from localkafka.registry import SchemaRegistry
@@ -29,10 +29,7 @@ def run(*, quick: bool = False) -> list[Target]:
     with SchemaRegistry() as registry, broker() as kafka:
         serialized = b64encode(protobuf_file().SerializeToString()).decode()
         documents = in_formats(
-            [
-                json.dumps({"id": f"doc-{number}", "text": text}).encode()
-                for number, text in enumerate(texts(count))
-            ],
+            list(numbered(texts(count))),
             registry.register("avro", "AVRO", json.dumps(AVRO)),
             registry.register("protobuf", "PROTOBUF", serialized),
         )
@@ -67,17 +64,6 @@ def _report(measured: dict[str, list[Run]]) -> list[Target]:
         "CPU microseconds per document, of the workers, once they run",
         [Figures(name, [one.cpu_us for one in runs]) for name, runs in measured.items()],
     )
-    ratios = [
-        Figures(
-            f"{name} to JSON",
-            [
-                one.strict_rate / json.strict_rate
-                for one, json in zip(measured[name], measured["JSON"], strict=True)
-            ],
-            ".2f",
-        )
-        for name in measured
-        if name != "JSON"
-    ]
+    ratios = [ratio(measured, name, "JSON") for name in measured if name != "JSON"]
     show("Ratios, turn by turn", ratios)
     return [Target(one.name, one.median, LEAST, at_least=True, form=".2f") for one in ratios]
