@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from lsh.index import NO_TIME
 from worker.wire.columns import (
     I64,
     U8,
@@ -14,19 +15,26 @@ from worker.wire.columns import (
     U64,
     ColumnError,
     column,
-    length,
+    offsets_column,
     packed,
     width,
 )
 from worker.wire.corrections import Correction
-from worker.wire.frame import Frame
+from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS, Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
-from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
+from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, PackedTombstones, Tombstones
 
 __all__ = ["FingerprintFrame", "PackedFingerprints", "document_bytes"]
 
 _SPARE_BYTES = 5
 """A margin for each document, to cover the frame's own bytes."""
+
+_FIRST_TIME = NO_TIME + (1 << 62)
+"""The index has other uses for what is before that, except for `NO_TIME`."""
+
+_MOST_HANDED_ON = FRAME_BYTES + ACCOUNTED_OFFSETS * U32.itemsize
+"""The most bytes that answers repeat of a frame. The matches of one document fit a record beside
+it."""
 
 
 class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
@@ -55,6 +63,32 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     accounted: npt.NDArray[np.uint32]
     tombstones: Tombstones = NO_TOMBSTONES
     corrections: tuple[Correction, ...] = ()
+
+    @classmethod
+    def nothing(cls, frame: Frame, accounted: npt.NDArray[np.uint32]) -> Self:
+        """Return a frame of the same range without documents; ``accounted`` as in the class."""
+        of = {dtype: np.empty(0, dtype) for dtype in (I64, U32, U64)}
+        return cls(
+            frame.layout,
+            frame.partition,
+            frame.start,
+            frame.end,
+            of[U32],
+            of[I64],
+            of[U64],
+            Ids.pack(()),
+            of[U32],
+            of[U64],
+            np.empty((0, 0), np.uint8),
+            accounted,
+        )
+
+    @property
+    def handed_on(self) -> int:
+        """Return how many bytes of it an answer of shard 0 repeats."""
+        tombstones = self.tombstones
+        beside = len(tombstones) * TOMBSTONE_BYTES + tombstones.ids.data.nbytes
+        return beside + self.checksums.nbytes + self.offsets.nbytes + self.accounted.nbytes
 
     def packed(self) -> PackedFingerprints:
         """Return the frame in its written form."""
@@ -91,39 +125,75 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
     corrections: tuple[Correction, ...] = ()
 
     def frame(self) -> FingerprintFrame:
-        """Return the frame.
+        """Return the frame, which every shard can carry out.
 
         Raises:
-            ColumnError: a column doesn't fit the number of documents, which ``offsets`` gives.
+            ColumnError: a column doesn't fit the number of documents, which ``offsets`` gives, or
+                has what no shard could judge, answer or keep.
         """
-        count = length("offsets", self.offsets, U32)
-        return FingerprintFrame(
+        within = self.end - self.start
+        offsets = offsets_column("offsets", self.offsets, within)
+        count = len(offsets)
+        if count > 1 << POSITION_BITS:
+            raise ColumnError(f"offsets has {count} documents, more than have numbers")
+        times = column("times", self.times, I64, count)
+        if ((times < _FIRST_TIME) & (times != NO_TIME)).any():
+            raise ColumnError("times has a time that the index can't keep")
+        frame = FingerprintFrame(
             self.layout,
             self.partition,
             self.start,
             self.end,
-            column("offsets", self.offsets, U32, count),
-            column("times", self.times, I64, count),
+            offsets,
+            times,
             column("checksums", self.checksums, U64, count),
-            self.ids.ids(count),
+            self.ids.ids_of_documents(count),
             column("shingles", self.shingles, U32, count),
             column("texts", self.texts, U64, count),
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
-            column("accounted", self.accounted, U32, length("accounted", self.accounted, U32)),
-            NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(),
-            self._corrections(),
+            offsets_column("accounted", self.accounted, within),
+            NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(within),
+            self.corrections,
         )
+        for one in self.corrections:
+            one.check(within)
+        _check_accounted(frame)
+        if frame.handed_on > _MOST_HANDED_ON:
+            raise ColumnError(f"accounted has {len(frame.accounted)} offsets, too many to answer")
+        return frame
 
-    def _corrections(self) -> tuple[Correction, ...]:
-        """Return the corrections.
+    def rejected(self) -> npt.NDArray[np.uint32] | None:
+        """Return which of ``accounted`` neither forgets nor corrects: *fingerprint* rejected it.
 
-        Raises:
-            ColumnError: their offsets don't ascend, or are not in the range.
+        None if that can't be told.
         """
-        bounds = [-1, *(one.offset for one in self.corrections), self.end - self.start]
-        if any(after <= before for before, after in pairwise(bounds)):
-            raise ColumnError("corrections does not ascend within the frame")
-        return self.corrections
+        within = self.end - self.start
+        others = [one.offset for one in self.corrections]
+        try:
+            accounted = offsets_column("accounted", self.accounted, within)
+            if self.tombstones is not None:
+                others += offsets_column("tombstones", self.tombstones.offsets, within).tolist()
+        except ColumnError:
+            return None
+        fits = accounted.nbytes <= _MOST_HANDED_ON
+        left = ~np.isin(accounted, np.array([one for one in others if 0 <= one < within], np.int64))
+        return accounted[left] if fits else None
+
+
+def _check_accounted(frame: FingerprintFrame) -> None:
+    """Raise ColumnError unless each offset is judged or accounted for, and each but once."""
+    accounted = frame.accounted
+    if len(np.intersect1d(frame.offsets, accounted, assume_unique=True)):
+        raise ColumnError("accounted has offsets of documents")
+    corrected = np.array([one.offset for one in frame.corrections], np.uint32)
+    if (corrected[1:] <= corrected[:-1]).any():
+        raise ColumnError("corrections does not ascend within the frame")
+    for name, offsets in (
+        ("tombstones.offsets", frame.tombstones.offsets),
+        ("corrections", corrected),
+    ):
+        if len(offsets) and not np.isin(offsets, accounted, assume_unique=True).all():
+            raise ColumnError(f"{name} has offsets that are not accounted for")
 
 
 def document_bytes(slots: int) -> int:

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from worker.wire.columns import U16, ColumnError, column, packed
+from worker.wire.columns import U8, U16, ColumnError, column, decoded, packed
 
-__all__ = ["ID_BYTES", "Ids", "PackedIds"]
+__all__ = ["ID_BYTES", "MOST_ID_BYTES", "Ids", "PackedIds", "nameable"]
 
 ID_BYTES = U16.itemsize
 """The bytes of an id's length, stored in addition to the id."""
+
+MOST_ID_BYTES = 1_024
+"""The longest id that a frame may have: ``limits.id_bytes`` is at most that."""
+
+_MOST_NAMED_BYTES = 1 << 16
+"""What the ids of a document's matches may take together, so that an answer fits a record."""
+_ALWAYS_NAMED = _MOST_NAMED_BYTES // MOST_ID_BYTES
+
+
+def nameable(count: int, ids: Iterable[bytes]) -> int:
+    """Return how many of a document's ``count`` matches, best first, an answer names.
+
+    The rule looks at their ids alone, so the best of all shards are the same however many there
+    are.
+    """
+    if count <= _ALWAYS_NAMED:
+        return count
+    return sum(size <= _MOST_NAMED_BYTES for size in accumulate(map(len, ids)))
 
 
 class Ids(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -56,7 +75,24 @@ class PackedIds(msgspec.Struct, array_like=True, frozen=True, gc=False, eq=False
             ColumnError: there are more or fewer, or the lengths don't add up to the buffer's.
         """
         lengths = column("ids.lengths", self.lengths, U16, count)
-        total = int(np.add.reduce(lengths)) if count else 0
+        ends = np.cumsum(lengths, dtype=np.int64)
+        total = int(ends[-1]) if count else 0
         if total != self.data.nbytes:
             raise ColumnError(f"ids has {self.data.nbytes} bytes, expected {total}")
+        decoded("ids", self.data)
+        data = np.ndarray(total, U8, self.data)
+        # No id begins within a character, so each is UTF-8 as the whole is.
+        if (data[ends[:-1][ends[:-1] < total]] & 0xC0 == 0x80).any():  # noqa: PLR2004
+            raise ColumnError("ids divides a character")
         return Ids(lengths, self.data)
+
+    def ids_of_documents(self, count: int) -> Ids:
+        """Return the ids of ``count`` documents as *fingerprint* writes them.
+
+        Raises:
+            ColumnError: see `ids`; or one is empty or too long.
+        """
+        found = self.ids(count)
+        if count and not 0 < found.lengths.min() <= found.lengths.max() <= MOST_ID_BYTES:
+            raise ColumnError(f"ids has an id that is empty, or longer than {MOST_ID_BYTES} bytes")
+        return found

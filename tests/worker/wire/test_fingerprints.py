@@ -24,7 +24,7 @@ from worker.wire.tombstones import PackedTombstones
     ("column", "data", "reason"),
     [
         ("offsets", b"\0" * 7, "offsets has 7 bytes, not a whole number of values"),
-        ("offsets", b"\0" * 12, "times has 16 bytes, expected 24"),
+        ("offsets", b"\0\0\0\0\2\0\0\0\3\0\0\0", "times has 16 bytes, expected 24"),
         ("times", b"\0" * 15, "times has 15 bytes, expected 16"),
         ("times", b"\0" * 8, "times has 8 bytes, expected 16"),
         ("checksums", b"\0" * 24, "checksums has 24 bytes, expected 16"),

@@ -20,7 +20,7 @@ from worker.wire import FrameError, Ids, MatchFrame, answer_bytes, decode, encod
         ("matched", b"\0" * 4, "counts has 4 bytes, expected 2"),
         ("counts", b"\2\0", "counts has 2 bytes, expected 4"),
         ("counts", b"\2\0\2\0", "similarities has 12 bytes, expected 16"),
-        ("counts", b"\0\0\0\0", "similarities has 12 bytes, expected 0"),
+        ("counts", b"\0\0\0\0", "counts has a document without matches"),
         ("which", b"\0\0", "which has 2 bytes, expected 6"),
         ("which", b"\0\0\1\0\2\0", "which points at document 2 of 2"),
         ("similarities", b"\0" * 8, "similarities has 8 bytes, expected 12"),
