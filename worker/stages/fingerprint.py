@@ -16,6 +16,7 @@ import numpy as np
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
 from worker.bus import (
+    BusError,
     Offset,
     Outgoing,
     PartitionUnreadable,
@@ -30,7 +31,7 @@ from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
 from worker.generations.turns import SEALED, WAITING
 from worker.metrics import Metrics, Tally, table
-from worker.stages.base import NOTHING, Burst, unread
+from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
 from worker.stages.first_cases import FirstCases
@@ -264,8 +265,10 @@ class Fingerprint:
             else:
                 deaths.reading(ends)
                 outgoing += self._read(batches)
-        finally:
-            deaths.done()
+        except (StageError, BusError):
+            deaths.done()  # It is no death, and of no record.
+            raise
+        deaths.done()
         documents = sum(map(len, batches)) - self._textless
         self._guard.check(documents, self._textless)
         return outgoing

@@ -87,6 +87,7 @@ class Index(Generic[StoreT]):
         are those of the one log.
         """
         self._matches = topology.matches
+        self._order = topology.order
         self._judge = judge
         self._shards = shards
         self._frame_bytes = frame_bytes
@@ -167,7 +168,8 @@ class Index(Generic[StoreT]):
             if record.offset >= shard.committed and record.offset > before:
                 self._count_refused(record.offset)
                 said = f"passed over: {len(record.value or b'')} bytes that are no frame"
-                self._first.tell("nothing", record, said, logging.ERROR)
+                of_log = record._replace(topic=self._order.topic, partition=self._order.partition)
+                self._first.tell("nothing", of_log, said, logging.ERROR)
         for one in live:
             if one.refused is not None and one.offset > before:
                 self._count_refused(one.offset)

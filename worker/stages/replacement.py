@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
-from worker.bus import Record, RecordBatch
+from worker.bus import BusError, Record, RecordBatch
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.stages.base import StageError
 from worker.stages.deaths import Deaths
@@ -220,8 +220,10 @@ class Signer:
             else:
                 self.deaths.reading({batch.place: batch.end for batch in batches})
                 self._sign(found)
-        finally:
+        except (StageError, BusError):
             self.deaths.done()
+            raise
+        self.deaths.done()
 
     def corrections(self, frame: Replacement) -> list[Correction]:
         """Return what people correct in a frame, with fingerprints of the allowed texts."""

@@ -43,8 +43,8 @@ class FrameError(Exception):
 class RefusedFrame(FrameError):
     """No worker can carry a frame out. Its range is known.
 
-    ``accounted`` uint32 are offsets of documents in it that *fingerprint* has rejected, as far as
-    that can be read.
+    ``accounted`` uint32 are offsets in it of which all is said: documents that *fingerprint* has
+    rejected. It has none if that can't be read.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ __all__ = [
     "U32",
     "U64",
     "ColumnError",
+    "among",
     "any_packed",
     "column",
     "decoded",
@@ -75,6 +76,15 @@ def offsets_column(name: str, data: memoryview, within: int) -> npt.NDArray[np.u
     if (offsets[1:] <= offsets[:-1]).any() or (len(offsets) and int(offsets[-1]) >= within):
         raise ColumnError(f"{name} does not ascend within the frame")
     return offsets
+
+
+def among(some: npt.NDArray[np.uint32], offsets: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+    """Return which of some offsets are among ascending ones, bool[len(some)]."""
+    if not len(offsets) or not len(some):
+        return np.zeros(len(some), np.bool_)
+    places = np.minimum(np.searchsorted(offsets, some), len(offsets) - 1)
+    found: npt.NDArray[np.bool_] = offsets[places] == some
+    return found
 
 
 def decoded(name: str, data: memoryview | bytes) -> str:

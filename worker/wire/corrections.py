@@ -165,14 +165,12 @@ class Correction(msgspec.Struct, array_like=True, frozen=True, gc=False):
         beside = len(self.id) + len(self.note) + len(self.text) + len(self.sketch)
         return _BYTES + beside
 
-    def check(self, within: int) -> None:
-        """See that every shard can carry it out, in a frame that has ``within`` offsets.
+    def check(self) -> None:
+        """See that every shard can carry it out.
 
         Raises:
             ColumnError: no shard could.
         """
-        if not 0 <= self.offset < min(within, 1 << 32):
-            raise ColumnError("corrections does not ascend within the frame")
         if not 0 < len(self.id) <= MOST_ID_BYTES or not 0 <= self.key < 1 << 64:
             raise ColumnError("corrections has an id or a key that is none")
         decoded("corrections", self.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from worker.wire.columns import (
     U32,
     U64,
     ColumnError,
+    among,
     column,
     offsets_column,
     packed,
@@ -31,6 +33,8 @@ _SPARE_BYTES = 5
 
 _FIRST_TIME = NO_TIME + (1 << 62)
 """The index has other uses for what is before that, except for `NO_TIME`."""
+
+_U32 = 1 << 32
 
 _MOST_HANDED_ON = FRAME_BYTES + ACCOUNTED_OFFSETS * U32.itemsize
 """The most bytes that answers repeat of a frame. The matches of one document fit a record beside
@@ -151,13 +155,12 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             column("shingles", self.shingles, U32, count),
             column("texts", self.texts, U64, count),
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
-            offsets_column("accounted", self.accounted, within),
+            self._accounted(offsets)[0],
             NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(within),
             self.corrections,
         )
         for one in self.corrections:
-            one.check(within)
-        _check_accounted(frame)
+            one.check()
         if frame.handed_on > _MOST_HANDED_ON:
             raise ColumnError(f"accounted has {len(frame.accounted)} offsets, too many to answer")
         return frame
@@ -165,35 +168,41 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
     def rejected(self) -> npt.NDArray[np.uint32] | None:
         """Return which of ``accounted`` neither forgets nor corrects: *fingerprint* rejected it.
 
-        None if that can't be told.
+        None if what the frame says of its offsets is contradictory, so that nothing is believed.
         """
         within = self.end - self.start
-        others = [one.offset for one in self.corrections]
         try:
-            accounted = offsets_column("accounted", self.accounted, within)
-            if self.tombstones is not None:
-                others += offsets_column("tombstones", self.tombstones.offsets, within).tolist()
+            offsets = offsets_column("offsets", self.offsets, within)
+            accounted, rejected = self._accounted(offsets)
         except ColumnError:
             return None
-        fits = accounted.nbytes <= _MOST_HANDED_ON
-        left = ~np.isin(accounted, np.array([one for one in others if 0 <= one < within], np.int64))
-        return accounted[left] if fits else None
+        return rejected if accounted.nbytes <= _MOST_HANDED_ON else None
 
+    def _accounted(
+        self, offsets: npt.NDArray[np.uint32]
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """Return the column, and which of it neither forgets nor corrects; ``offsets`` are judged.
 
-def _check_accounted(frame: FingerprintFrame) -> None:
-    """Raise ColumnError unless each offset is judged or accounted for, and each but once."""
-    accounted = frame.accounted
-    if len(np.intersect1d(frame.offsets, accounted, assume_unique=True)):
-        raise ColumnError("accounted has offsets of documents")
-    corrected = np.array([one.offset for one in frame.corrections], np.uint32)
-    if (corrected[1:] <= corrected[:-1]).any():
-        raise ColumnError("corrections does not ascend within the frame")
-    for name, offsets in (
-        ("tombstones.offsets", frame.tombstones.offsets),
-        ("corrections", corrected),
-    ):
-        if len(offsets) and not np.isin(offsets, accounted, assume_unique=True).all():
-            raise ColumnError(f"{name} has offsets that are not accounted for")
+        Raises:
+            ColumnError: an offset is accounted for and judged, or forgets or corrects without that.
+        """
+        within = self.end - self.start
+        accounted = offsets_column("accounted", self.accounted, within)
+        if among(accounted, offsets).any():
+            raise ColumnError("accounted has offsets of documents")
+        corrected = [one.offset for one in self.corrections]
+        if any(after <= before for before, after in pairwise([-1, *corrected, min(within, _U32)])):
+            raise ColumnError("corrections does not ascend within the frame")
+        others = {"corrections": np.array(corrected, U32)}
+        if self.tombstones is not None:
+            others["tombstones"] = offsets_column("tombstones", self.tombstones.offsets, within)
+        rejected = accounted
+        for name, named in others.items():
+            if not among(named, accounted).all():
+                raise ColumnError(f"{name} has offsets that are not accounted for")
+            if len(named):
+                rejected = rejected[~among(rejected, named)]
+        return accounted, rejected
 
 
 def document_bytes(slots: int) -> int:

@@ -218,7 +218,7 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
         )
 
     def rejected(self) -> None:
-        """Return that it can't be told which documents *fingerprint* has rejected."""
+        """Return that nobody can tell which documents *fingerprint* has rejected."""
 
 
 class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
