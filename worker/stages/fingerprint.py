@@ -334,8 +334,7 @@ class Fingerprint:
         if record.value is None:
             _log.error(
                 "%s[%d]@%d has no value: if it is a tombstone, the index does NOT forget its"
-                " document. Once the cause is mended, send it again: neardup redrive --reason"
-                " poison",
+                " document. Once the cause is mended, send it again (`neardup forget`)",
                 record.topic, record.partition, record.offset,
                 extra={
                     "topic": record.topic, "partition": record.partition, "offset": record.offset

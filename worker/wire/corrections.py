@@ -103,6 +103,8 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         try:
             found = msgspec.json.decode(value or b"", type=cls)
+        except RecursionError:
+            raise CorrectionError("it nests too deeply") from None
         except NOT_READ as error:
             raise CorrectionError(str(error)) from None
         if not found.id:

@@ -143,6 +143,9 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
         times = column("times", self.times, I64, count)
         if ((times < _FIRST_TIME) & (times != NO_TIME)).any():
             raise ColumnError("times has a time that the index can't keep")
+        tombstones = NO_TOMBSTONES
+        if self.tombstones is not None:
+            tombstones = self.tombstones.tombstones(within)
         frame = FingerprintFrame(
             self.layout,
             self.partition,
@@ -156,7 +159,7 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             column("texts", self.texts, U64, count),
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
             self._accounted(offsets)[0],
-            NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(within),
+            tombstones,
             self.corrections,
         )
         for one in self.corrections:
@@ -195,7 +198,8 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             raise ColumnError("corrections does not ascend within the frame")
         others = {"corrections": np.array(corrected, U32)}
         if self.tombstones is not None:
-            others["tombstones"] = offsets_column("tombstones", self.tombstones.offsets, within)
+            name = "tombstones.offsets"
+            others[name] = offsets_column(name, self.tombstones.offsets, within)
         rejected = accounted
         for name, named in others.items():
             if not among(named, accounted).all():

@@ -30,7 +30,6 @@ from tests.support.stages import (
     topology,
     whole_log,
 )
-from tests.worker.stages.test_corrections import allow, correction
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
@@ -56,12 +55,16 @@ from worker.wire import (
     hand_over,
     nameable,
 )
-from worker.wire.headers import REASON
+from worker.wire.headers import CORRECTION, REASON
 
 TEXT: Final = "what was said before is now said a second time"
 OTHERS: Final = "nothing of what was said before is said here, number %d of the series"
 LENGTH: Final = 8
 """The offsets of a frame."""
+
+
+def correction(offset: int, request: Request) -> Record:
+    return Record("documents", 0, offset, 9, None, None, ((CORRECTION, request.encode()),))
 
 
 def inputs(number: int) -> list[Record]:
@@ -71,7 +74,7 @@ def inputs(number: int) -> list[Record]:
         document(first, TEXT),
         document(first + 1, OTHERS % number),
         Record("documents", 0, first + 2, 9, b"d%d" % (first - LENGTH), None),
-        allow(first + 3, f"a{number}", OTHERS % (number + 1)),
+        correction(first + 3, Request("allow", f"a{number}", OTHERS % (number + 1), why="so")),
         document(first + 4)._replace(value=b"{"),
         document(first + 5, f"{TEXT} and again"),
         correction(first + 6, Request("withdraw", f"a{number - 2}")),
