@@ -141,7 +141,8 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
         if count > 1 << POSITION_BITS:
             raise ColumnError(f"offsets has {count} documents, more than have numbers")
         times = column("times", self.times, I64, count)
-        if ((times < _FIRST_TIME) & (times != NO_TIME)).any():
+        early = times < _FIRST_TIME
+        if early.any() and (times[early] != NO_TIME).any():
             raise ColumnError("times has a time that the index can't keep")
         tombstones = NO_TOMBSTONES
         if self.tombstones is not None:
