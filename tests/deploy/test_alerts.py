@@ -79,6 +79,12 @@ CASES = {
         APP,
         "Documents that news rejected within 15 minutes: 2",
     ),
+    "NeardupFramesRefused": Case(
+        {f'neardup_frames_refused_total{{{A_WORKER},stage="index"}}': "0x5 1x30"},
+        10,
+        {**APP, "stage": "index"},
+        "Records that index of news refused within 15 minutes: 1",
+    ),
     "NeardupTransactions": Case(
         {
             f'neardup_transactions_total{{{A_WORKER},stage="route",outcome="aborted"}}': "0+1x30",

@@ -23,7 +23,7 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.topology import Topology
-from worker.wire import FrameError, MatchFrame, decode
+from worker.wire import FrameError, answer
 
 __all__ = [
     "Behind",
@@ -157,11 +157,15 @@ def found(
         for partition, at in since.items()
         if partition.partition in own and partition.topic != topology.documents
     }
+    layout = topology.layout
+    shards = {topology.matches(shard): shard for shard in range(layout.shards)}
     missing = set(spans)
     known: set[bytes] = set()
     try:
         for record in records_of(reader, spans):
-            frame = decode(MatchFrame, record.value, topology.layout.id)
+            frame = answer(record.value, layout.id, shards[record.topic])
+            if frame is None or frame.refused is not None:
+                continue
             tombstones, sought = frame.forgotten, own[record.partition]
             known.update(
                 ident

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import ClassVar, Literal, NamedTuple
@@ -86,6 +86,13 @@ class DocumentFormat(ABC):
         self.keys = Keys(options.key, options.max_id_bytes)
         self.times_read = 0
         """How many documents had a time, where they should have it, that could be read."""
+        self.waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+        """What `prepare` enters while it waits for others: that time is of no record."""
+
+    @property
+    def most_id_bytes(self) -> int:
+        """Return how many bytes an id has at most."""
+        return self._options.max_id_bytes
 
     def read(self, record: Record) -> Document:
         """Return the document in a record that is not a tombstone.

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from worker.bus import Record, TopicPartition, state_of
-from worker.wire import hand_over
+from worker.wire import NO_FRAME, hand_over
 
 __all__ = ["BUILDING", "NEVER", "SEALED", "WAITING", "Turn", "Turns", "answers_from", "answers_yet"]
 
@@ -52,12 +52,15 @@ class Turn:
     Attributes:
         frames: those to judge.
         begun: the offset after the hand-over at which it begins to answer, if it is among them.
-        passed: the offset after a hand-over that is none of its business, if no frame follows.
+        passed: the offset after a record that is none of its business, if no frame follows: another
+            hand-over, or nothing.
+        nothing: the records that are neither frames nor hand-overs. All shards pass them over.
     """
 
     frames: Sequence[Record]
     begun: int | None = None
     passed: int | None = None
+    nothing: Sequence[Record] = ()
 
 
 class Turns:
@@ -82,9 +85,10 @@ class Turns:
         """Return what a shard is to do with records of the log, in their order.
 
         Raises:
-            FrameError: a hand-over is damaged, or of another layout.
+            FrameError: a hand-over is of another layout.
         """
         frames: list[Record] = []
+        nothing: list[Record] = []
         begun = passed = None
         for record in () if seat in self._ended else records:
             generation = hand_over(record.value, self._layout)
@@ -98,4 +102,6 @@ class Turns:
                 begun = record.offset + 1
             else:
                 passed = record.offset + 1
-        return Turn(frames, begun, passed)
+                if generation == NO_FRAME:
+                    nothing.append(record)
+        return Turn(frames, begun, passed, nothing)

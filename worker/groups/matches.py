@@ -11,7 +11,7 @@ from lsh._core import Matches
 from worker.stages.answers import listed
 from worker.stages.corrections import Allowed
 from worker.stages.order import Placed
-from worker.wire import ALLOWED
+from worker.wire import ALLOWED, nameable
 
 __all__ = ["Found", "Matched", "by_rows", "merged"]
 
@@ -71,7 +71,9 @@ def merged(of_shards: Iterable[Found], most: int) -> Mapping[int, list[Matched]]
         if any(at == ALLOWED for _, at, _ in different):
             continue
         # What was forgotten after a verdict that is given again has no id.
-        named = [Matched(at, ident) for _, at, ident in sorted(different)[:most] if ident]
+        kept = sorted(different)[:most]
+        kept = kept[: nameable(len(kept), (ident for _, _, ident in kept))]
+        named = [Matched(at, ident) for _, at, ident in kept if ident]
         if named:
             rows[row] = named
     return rows

@@ -103,6 +103,14 @@ ALERTS: Final = (
         summary=f"Documents that {_APP} rejected within 15 minutes: {_VALUE}",
     ),
     Alert(
+        name="NeardupFramesRefused",
+        value="sum by (app, stage) (increase(neardup_frames_refused_total[15m]))",
+        fires="> 0",
+        minutes=0,
+        severity="critical",
+        summary=f"Records that {_STAGE} of {_APP} refused within 15 minutes: {_VALUE}",
+    ),
+    Alert(
         name="NeardupTransactions",
         value="sum by (app, stage)"
         ' (increase(neardup_transactions_total{outcome!="committed"}[15m]))',

@@ -122,6 +122,12 @@ class Tally:
         """Add to a counter, once the transaction is committed."""
         self._counted[counter, labels] = self._counted.get((counter, labels), 0) + amount
 
+    def copy(self) -> Tally:
+        """Return one with the same counts."""
+        same = Tally()
+        same._counted |= self._counted
+        return same
+
     def clear(self) -> None:
         """Forget what was counted: the transaction was rolled back."""
         self._counted.clear()

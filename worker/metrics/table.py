@@ -29,6 +29,15 @@ REJECTED = Counter(
     " runbook](../how-to/runbook.md#a-document-that-kills-its-worker).",
     labels={"reason": ()},
 )
+FRAMES_REFUSED = Counter(
+    "verdicts",
+    "neardup_frames_refused_total",
+    "Records between the stages that no worker can carry out: frames, whose documents are rejected"
+    " as `refused-frame`, and bytes that are no frame, which are passed over.",
+    "None should be. See whether anybody but neardup writes to its topics, and [the"
+    " runbook](../how-to/runbook.md#a-refused-frame).",
+    labels={"stage": ("index", "refingerprint", "route")},
+)
 TOMBSTONES = Counter(
     "verdicts",
     "neardup_tombstones_total",

@@ -20,6 +20,7 @@ from worker.wire import (
     TOMBSTONE_BYTES,
     Ids,
     MatchFrame,
+    nameable,
 )
 
 __all__ = ["Answers", "listed", "split_answer"]
@@ -124,6 +125,7 @@ class _Part:
             forgotten=frame.tombstones.within(int(skipped), end - frame.start, known)
             if known
             else NO_TOMBSTONES,
+            refused=placed.refused,
         )
 
 
@@ -142,13 +144,15 @@ def split_answer(
     frame = placed.frame
     handed_on = len(frame.tombstones) * TOMBSTONE_BYTES + frame.tombstones.ids.data.nbytes
     if shard == 0:
-        handed_on += frame.checksums.nbytes + frame.offsets.nbytes + frame.accounted.nbytes
+        handed_on = frame.handed_on
     part = _Part(0)
     for row in sorted(matches):
-        if not part.has_room(matches[row], limit - handed_on):
+        own = matches[row]
+        own = own[: nameable(len(own), (match.id for match in own))]
+        if not part.has_room(own, limit - handed_on):
             yield part.frame(placed, shard, row, known)
             part = _Part(row)
-        part.add(row, matches[row])
+        part.add(row, own)
     yield part.frame(placed, shard, placed.count, known)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from lsh._core import near_pairs
 from lsh.sketch import estimates
 from worker.stages.order import Placed
-from worker.wire import Correction, FingerprintFrame, Kind
+from worker.wire import MOST_ID_BYTES, NOT_READ, Correction, FingerprintFrame, Kind
 
 __all__ = [
     "NO_CORRECTIONS",
@@ -94,6 +94,8 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def unpacked(cls, packed: bytes | None) -> Self:
         """Return what `packed` packed; nothing corrected if there is nothing.
 
+        An allowance whose id no frame may have doesn't hold: earlier versions took such.
+
         Raises:
             ValueError: it is something else.
         """
@@ -102,7 +104,12 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
         own, rest = packed[:_SUM_BYTES], packed[_SUM_BYTES:]
         if own != crc32(rest).to_bytes(_SUM_BYTES, "little"):
             raise ValueError("its corrections can't be read: they differ from what was written")
-        return msgspec.msgpack.decode(rest, type=cls)
+        try:
+            found = msgspec.msgpack.decode(rest, type=cls)
+        except NOT_READ as error:
+            raise ValueError(f"its corrections can't be read: {error}") from error
+        kept = tuple(one for one in found.allowances if len(one.id) <= MOST_ID_BYTES)
+        return cls(kept, found.erasures)
 
     def at(self, now: int, window: int | None) -> Corrections:
         """Return what still holds at a time of the log; both in ms. Without a window, all does."""

@@ -15,21 +15,24 @@ transaction. One transaction each would take 14 to 25 ms a document, after every
 cause. It would prove no more: the notes name the document, and what remains of one that was read is
 a few hundred bytes.
 
-Only the time in which documents are read counts, not that of the transaction: a broker that is away
-keeps a worker in its transactions for seconds, and whoever kills it then must not make an innocent
-document poison. For the same reason no errors of Kafka count, nor does the reject limit. A document
+Only the time in which documents are read counts, not that of the transaction, nor that of waiting
+for a registry of schemas: a broker that is away keeps a worker in its transactions for seconds, and
+whoever kills it then must not make an innocent document poison. For the same reason no errors of
+Kafka count, nor does the reject limit. What a schema does to its reader counts. A document
 that is read alone is exposed for some hundred microseconds; that two deaths with other causes both
 hit the same one is hardly possible, unless it takes long to read.
 
 *refingerprint* notes the payloads that it reads again in the same way, and leaves poison out of
 the new log. No other stage needs this. *index* reads frames, and *route* splices matches only into
-payloads that *fingerprint* has read.
+payloads that *fingerprint* has read. A record without a value is poison like any other: it is
+rejected, loudly, and forgets or corrects nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 import msgspec
@@ -166,6 +169,19 @@ class Deaths:
         self._survived()
         state.alone = (record.partition, record.offset)
         self._write()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Note, for as long as this lasts, that nothing is being read."""
+        state = self._state
+        before = state.reading, state.alone
+        state.reading, state.alone = {}, None
+        self._write()
+        try:
+            yield
+        finally:
+            state.reading, state.alone = before
+            self._write()
 
     def done(self) -> None:
         """Note that all of them were read."""

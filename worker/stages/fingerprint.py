@@ -16,6 +16,7 @@ import numpy as np
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
 from worker.bus import (
+    BusError,
     Offset,
     Outgoing,
     PartitionUnreadable,
@@ -30,7 +31,7 @@ from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
 from worker.generations.turns import SEALED, WAITING
 from worker.metrics import Metrics, Tally, table
-from worker.stages.base import NOTHING, Burst, unread
+from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
 from worker.stages.first_cases import FirstCases
@@ -42,6 +43,7 @@ from worker.stages.framing import (
     checksums,
     signed_correction,
 )
+from worker.stages.guard import guarded
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
 from worker.wire import (
@@ -104,6 +106,18 @@ class _Read:
         )
 
 
+def _halves(
+    batches: Sequence[RecordBatch],
+) -> tuple[Sequence[RecordBatch], Sequence[RecordBatch]] | None:
+    """Return the two halves of some records; None of a single one."""
+    if len(batches) > 1:
+        middle = len(batches) // 2
+        return batches[:middle], batches[middle:]
+    batch = batches[0]
+    middle = len(batch) // 2
+    return ([batch.rows(0, middle)], [batch.rows(middle, len(batch))]) if middle else None
+
+
 class Fingerprint:
     """The stateless, CPU-heavy stage.
 
@@ -157,6 +171,7 @@ class Fingerprint:
         self._watch = watch or FieldWatch(reader, ())
         self._texts = texts
         self._deaths = deaths or Deaths(topology.documents, "", None)
+        reader.waiting = self._deaths.waiting
         self._metrics = metrics or Metrics()
         self._tally = Tally()
         self._sealed = sealed
@@ -240,16 +255,19 @@ class Fingerprint:
     def _taken(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
         """Return the frames and rejections of batches; note what killed the worker, if anything."""
         outgoing: list[Outgoing] = []
-        self._reader.prepare(batches)
         deaths = self._deaths
         ends = {batch.place: batch.end for batch in batches}
         self._ends |= ends
-        if deaths.careful(batches):
-            for record in chain.from_iterable(batches):
-                outgoing += self._read_alone(record)
-        else:
-            deaths.reading(ends)
-            outgoing += self._read(batches)
+        try:
+            if deaths.careful(batches):
+                for record in chain.from_iterable(batches):
+                    outgoing += self._read_alone(record)
+            else:
+                deaths.reading(ends)
+                outgoing += self._read(batches)
+        except (StageError, BusError):
+            deaths.done()  # It is no death, and of no record.
+            raise
         deaths.done()
         documents = sum(map(len, batches)) - self._textless
         self._guard.check(documents, self._textless)
@@ -300,11 +318,8 @@ class Fingerprint:
         return None
 
     def _read_alone(self, record: Record) -> list[Outgoing]:
-        """Read a document that may kill the worker, unless it has done so twice.
-
-        A tombstone is never poison: whoever must forget a document can't set that aside.
-        """
-        if record.value is None or not self._deaths.poison(record):
+        """Read a record that may kill the worker, unless it has done so twice."""
+        if not self._deaths.poison(record):
             self._deaths.reading_alone(record)
             return self._read(RecordBatch.of([record]))
         size = len(record.value or b"")
@@ -312,16 +327,55 @@ class Fingerprint:
             "%s[%d]@%d (%d bytes) is rejected as poison: %s",
             record.topic, record.partition, record.offset, size, _POISON,
         )  # fmt: skip
+        return self._poison(record, f"poison: {_POISON}")
+
+    def _poison(self, record: Record, reason: str) -> list[Outgoing]:
+        """Reject a record unread, whatever it is; a tombstone of these forgets nothing."""
+        if record.value is None:
+            _log.error(
+                "%s[%d]@%d has no value: if it is a tombstone, the index does NOT forget its"
+                " document. Once the cause is mended, send it again (`neardup forget`)",
+                record.topic, record.partition, record.offset,
+                extra={
+                    "topic": record.topic, "partition": record.partition, "offset": record.offset
+                },
+            )  # fmt: skip
         self._count_rejected("poison")
-        partition = TopicPartition(record.topic, record.partition)
+        (batch,) = RecordBatch.of([record])
         return [
-            self._reject(record, f"poison: {_POISON}"),
-            *self._covered(partition, record.offset + 1, [record.offset]),
+            self._reject(record, reason),
+            *self._covered(batch.place, batch.end, [record.offset], batch),
         ]
 
     def _read(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
-        """Return the frames and rejections of some documents."""
+        """Return the frames and rejections of some documents, and the rejections of poison."""
+        done = guarded(batches, self._read_together, _halves, self._failed)
+        return list(chain.from_iterable(done))
+
+    def _failed(self, batches: Sequence[RecordBatch], error: Exception) -> list[Outgoing]:
+        record = batches[0].record(0)
+        return self._poison(record, self._first.poison(record, error))
+
+    def _read_together(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
+        """Return the frames and rejections of some documents; count nothing if that fails."""
+        textless, tally, rejects = self._textless, self._tally.copy(), self._guard.burst
+        try:
+            outgoing, following = self._made(batches)
+        except Exception:
+            self._textless, self._tally, self._guard.burst = textless, tally, rejects
+            raise
+        self._next |= following
+        for batch in batches:
+            self._cache.read(batch.place.partition, batch.end, batch)
+        return outgoing
+
+    def _made(
+        self, batches: Sequence[RecordBatch]
+    ) -> tuple[list[Outgoing], dict[TopicPartition, int]]:
+        """Return the frames and rejections, and where the next frames begin."""
         outgoing: list[Outgoing] = []
+        following: dict[TopicPartition, int] = {}
+        self._reader.prepare(batches)
         parts = [self._parted(batch, outgoing) for batch in batches]
         texts = [text for part in parts for text in part.texts]
         self._look_at(batches[0].place.topic, texts)
@@ -338,11 +392,11 @@ class Fingerprint:
                 part.aside.offsets.append(record.offset)
             part.aside.offsets.sort()
             place = part.batch.place
-            span = Span(place.partition, self._next[place], part.batch.end)
+            start = following.get(place, self._next[place])
+            span = Span(place.partition, start, part.batch.end)
             outgoing += self._framed(span, part.signed(signed, within), part.aside)
-            self._next[place] = span.end
-            self._cache.read(place.partition, span.end, part.batch)
-        return outgoing
+            following[place] = span.end
+        return outgoing, following
 
     def _parted(self, batch: RecordBatch, outgoing: list[Outgoing]) -> _Read:
         """Read a batch; add its rejections to ``outgoing``."""
@@ -398,7 +452,8 @@ class Fingerprint:
         forgets = not corrects(record.headers)
         self._textless += not forgets
         try:
-            aside.corrections.append(self._correction(record, Request.decode(named[-1])))
+            request = Request.decode(named[-1], self._reader.most_id_bytes)
+            aside.corrections.append(self._correction(record, request))
         except CorrectionError as error:
             if not forgets:
                 raise Unreadable("bad-correction", str(error)) from None
@@ -457,11 +512,17 @@ class Fingerprint:
         self._tally.add(table.DOCUMENTS, count, "rejected")
         self._tally.add(table.REJECTED, count, code)
 
-    def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
-        """Return frames up to an offset, without documents."""
+    def _covered(
+        self,
+        partition: TopicPartition,
+        end: int,
+        accounted: list[int],
+        batch: RecordBatch | None = None,
+    ) -> list[Outgoing]:
+        """Return frames up to an offset, without documents; ``batch`` are the records there."""
         span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
-        self._cache.read(partition.partition, end)
+        self._cache.read(partition.partition, end, batch)
         return self._framed(span, self._nothing, Aside(accounted, [], []))
 
     def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:

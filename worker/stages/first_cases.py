@@ -10,6 +10,7 @@ from worker.visible import excerpt
 __all__ = ["FirstCases"]
 
 _CHARACTERS = 400
+_CAUSE_CHARACTERS = 200
 
 
 class FirstCases:
@@ -21,10 +22,28 @@ class FirstCases:
         self._silent = silent
         self._told: set[str] = set()
 
-    def tell(self, kind: str, record: Record, said: str, level: int = logging.WARNING) -> None:
+    def poison(self, record: Record, error: Exception) -> str:
+        """Return why a record is rejected whose reading raised an error that nobody has foreseen.
+
+        The traceback of the first error of its kind is logged.
+        """
+        reason = f"poison: {type(error).__name__}: {excerpt(str(error), _CAUSE_CHARACTERS)}"
+        said = f"rejected as {reason}"
+        self.tell(f"poison: {type(error).__name__}", record, said, logging.ERROR, error)
+        return reason
+
+    def tell(
+        self,
+        kind: str,
+        record: Record,
+        said: str,
+        level: int = logging.WARNING,
+        error: Exception | None = None,
+    ) -> None:
         """Log what is the matter with a record, unless a record of its kind was logged before.
 
-        Whoever wrote the record may have chosen a part of ``said``.
+        Whoever wrote the record may have chosen a part of ``said``. With ``error``, its traceback
+        is logged, too.
         """
         if self._silent or kind in self._told:
             return
@@ -33,6 +52,7 @@ class FirstCases:
             level,
             "%s[%d]@%d: %s. Later ones like it are not named",
             record.topic, record.partition, record.offset, excerpt(said, _CHARACTERS),
+            exc_info=error,
             extra={
                 "topic": record.topic, "partition": record.partition, "offset": record.offset
             },

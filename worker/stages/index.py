@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -20,6 +21,7 @@ from worker.metrics import Metrics, table
 from worker.stages.answers import Answers, split_answer
 from worker.stages.base import NOTHING, Burst, Shards, Status
 from worker.stages.dates import DateReports
+from worker.stages.first_cases import FirstCases
 from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore
@@ -30,6 +32,8 @@ from worker.wire import ALLOWED, FRAME_BYTES, encode
 __all__ = ["Index"]
 
 StoreT = TypeVar("StoreT", bound=ShardStore)
+
+_log = logging.getLogger(__name__)
 
 
 class _Read:
@@ -83,6 +87,7 @@ class Index(Generic[StoreT]):
         are those of the one log.
         """
         self._matches = topology.matches
+        self._order = topology.order
         self._judge = judge
         self._shards = shards
         self._frame_bytes = frame_bytes
@@ -94,6 +99,9 @@ class Index(Generic[StoreT]):
         self._reported: dict[TopicPartition, int] = {}
         self._report = False
         self._dates = DateReports(window=judge.has_window)
+        self._first = FirstCases(_log)
+        self._told = -1
+        """The offset of the last record that was said to be refused."""
 
     @property
     def shards(self) -> Shards:
@@ -140,6 +148,8 @@ class Index(Generic[StoreT]):
             frames = read.frames(turn.frames)
             with self._shards.guarded(partition):
                 live = self._replay(partition, shard, frames, read)
+                if partition.partition == 0:  # All shards see the same records.
+                    self._tell(shard, turn.nothing, live)
                 if live:
                     outgoing += self._answer(partition, shard, read.documents(live))
                     offsets[partition] = live[-1].offset + 1
@@ -148,6 +158,31 @@ class Index(Generic[StoreT]):
         offsets = {**self._progress(), **offsets}
         held = self._shards.waiting() | self._turns.ended
         return Burst(outgoing, offsets, held=held, starts=starts)
+
+    def _tell(
+        self, shard: Shard[StoreT], nothing: Sequence[Record], live: Sequence[Placed]
+    ) -> None:
+        """Say which records can't be carried out, each once."""
+        before = self._told
+        for record in nothing:
+            if record.offset >= shard.committed and record.offset > before:
+                self._count_refused(record.offset)
+                said = f"passed over: {len(record.value or b'')} bytes that are no frame"
+                of_log = record._replace(topic=self._order.topic, partition=self._order.partition)
+                self._first.tell("nothing", of_log, said, logging.ERROR)
+        for one in live:
+            if one.refused is not None and one.offset > before:
+                self._count_refused(one.offset)
+                _log.error(
+                    "the frame at offset %d of the fingerprints is refused: %s. Documents of"
+                    " partition %d from offset %d to %d that are there are rejected",
+                    one.offset, one.refused, one.frame.partition, one.frame.start,
+                    one.frame.end - 1,
+                )  # fmt: skip
+
+    def _count_refused(self, offset: int) -> None:
+        self._told = max(self._told, offset)
+        self.metrics.add(table.FRAMES_REFUSED, 1, self.name)
 
     def _progress(self) -> dict[TopicPartition, int]:
         """Return what to commit of the shards that are being built, about once a second."""

@@ -17,7 +17,7 @@ from worker.bus import Record, RecordBatch
 from worker.stages.base import StageError
 from worker.stages.budget import answer_cost, batch_cost, row_costs
 from worker.stages.unpacking import Found, Judged, absolute, add_found, judged_of, next_named
-from worker.wire import Ids, MatchFrame
+from worker.wire import MatchFrame
 
 __all__ = ["Answers", "Lane", "Step"]
 
@@ -39,13 +39,15 @@ class _Answer(NamedTuple):
 class Step(NamedTuple):
     """The shards' answers for a range of offsets up to ``end``.
 
-    ``answer`` is shard 0's. ``found`` are all shards' matches by offset.
+    ``answer`` is shard 0's. ``found`` are all shards' matches by offset. ``refused`` says why there
+    are no verdicts, if one of the answers does.
     """
 
     end: int
     answer: MatchFrame
     judged: Judged
     found: Mapping[int, list[Found]]
+    refused: str | None = None
 
     def named(self) -> tuple[frozenset[int], frozenset[int]]:
         """Return the offsets that were read but not judged, and those that forget a document."""
@@ -123,28 +125,8 @@ class Answers:
 
 def _nothing(following: MatchFrame, offsets: range) -> MatchFrame:
     """Return an answer for a range that names no document, to stand before this one."""
-    none: dict[str, object] = {
-        name: getattr(following, name)[:0]
-        for name in (
-            "offsets",
-            "checksums",
-            "accounted",
-            "matched",
-            "counts",
-            "which",
-            "similarities",
-        )
-    }
-    return msgspec.structs.replace(
-        following,
-        start=offsets.start,
-        end=offsets.stop,
-        first=0,
-        sequences=following.sequences[:0],
-        ids=Ids.pack([]),
-        forgetting=None,
-        **none,
-    )
+    place = msgspec.structs.replace(following, start=offsets.start, end=offsets.stop)
+    return MatchFrame.nothing(place, following.shard)
 
 
 @dataclass(slots=True)
@@ -237,7 +219,8 @@ class Lane:
         found: dict[int, list[Found]] = {}
         for frame in heads:
             add_found(frame, self.published, end, found)
-        return Step(end, heads[0], judged_of(heads[0], self.published, end), found)
+        refused = next((frame.refused for frame in heads if frame.refused is not None), None)
+        return Step(end, heads[0], judged_of(heads[0], self.published, end), found, refused)
 
     def _fits(self, room: int) -> int:
         """Return before which offset documents fit into ``room`` bytes; the first always fits."""

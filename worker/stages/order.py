@@ -20,7 +20,7 @@ from lsh.index import DocumentBatch, Forgotten
 from worker.bus import Record
 from worker.stages.base import StageError
 from worker.stages.coverage import Coverage
-from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, Layout, decode
+from worker.wire import POSITION_BITS, FingerprintFrame, Layout, RefusedFrame, decode
 
 __all__ = ["Documents", "FrameOutOfPlace", "Placed", "covered", "follow", "placed"]
 
@@ -37,7 +37,8 @@ class Placed:
 
     ``offset`` is that in the log. ``number`` is the offset and what the layout adds to it.
     ``times`` int64[n] are the documents' own times in ms, at most that of the frame in the log plus
-    an allowance, or `NO_TIME`. ``logged`` is the time of the frame in the log, in ms.
+    an allowance, or `NO_TIME`. ``logged`` is the time of the frame in the log, in ms. ``refused``
+    says why a frame has no documents although its range may have some: no shard can carry it out.
     """
 
     frame: FingerprintFrame
@@ -45,6 +46,7 @@ class Placed:
     number: int
     times: npt.NDArray[np.int64]
     logged: int
+    refused: str | None = None
 
     @property
     def count(self) -> int:
@@ -55,22 +57,33 @@ class Placed:
 def placed(record: Record, layout: Layout, allowance_ms: int) -> Placed:
     """Return the frame of a record of ``fingerprints``, with its place in the order.
 
+    Whether it is refused follows from its bytes and the layout, so it is the same for all readers.
+
     Raises:
-        FrameError: this worker can't read the record as a frame, or its sketches are not as long as
-            the layout's.
+        FrameError: it has another version or layout, or is not a frame.
     """
-    frame = decode(FingerprintFrame, record.value, layout.id)
-    slots, expected = frame.sketches.shape[1], layout.parameters.slots
-    if slots != expected and len(frame.offsets):
-        raise FrameError(
-            f"a damaged FingerprintFrame: its column sketches has {slots} values for each document,"
-            f" expected {expected}"
-        )
+    refused = None
+    try:
+        frame = decode(FingerprintFrame, record.value, layout.id)
+        _check_sketches(frame, layout.parameters.slots)
+    except RefusedFrame as error:
+        refused = str(error)
+        frame = FingerprintFrame.nothing(error.frame, error.accounted)
     times = np.minimum(frame.times, record.timestamp + allowance_ms)
-    if any(len(one.sketch) != expected for one in frame.corrections if one.allows):
-        raise FrameError("a damaged FingerprintFrame: a correction has a sketch of another length")
     number = layout.numbered_from + record.offset
-    return Placed(frame, record.offset, number, times, record.timestamp)
+    return Placed(frame, record.offset, number, times, record.timestamp, refused)
+
+
+def _check_sketches(frame: FingerprintFrame, expected: int) -> None:
+    slots = frame.sketches.shape[1] if len(frame.offsets) else expected
+    others = {len(one.sketch) for one in frame.corrections if one.allows}
+    for found in {slots, *others} - {expected}:
+        raise RefusedFrame(
+            f"a damaged FingerprintFrame: its column sketches has {found} values for a text,"
+            f" expected {expected}",
+            frame,
+            frame.packed().rejected(),
+        )
 
 
 def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverage:

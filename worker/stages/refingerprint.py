@@ -21,7 +21,7 @@ from worker.stages.order import follow, placed
 from worker.stages.payloads import Payloads
 from worker.stages.replacement import Found, Replacement, Signer
 from worker.topology import Topology
-from worker.wire import FRAME_BYTES, HandOver, SetAside, document_bytes, encode, hand_over
+from worker.wire import FRAME_BYTES, NO_FRAME, HandOver, SetAside, document_bytes, encode, hand_over
 
 __all__ = ["Refingerprint"]
 
@@ -164,10 +164,19 @@ class Refingerprint:
         after = record.offset + 1
         generation = hand_over(record.value, self._source.id)
         if generation is not None:
+            if generation == NO_FRAME:
+                self._tally.add(table.FRAMES_REFUSED, 1, self.name)
             self._waiting.append(_Waiting(after, last=generation == self._generation))
             return
         frame = placed(record, self._source, self._allowance)
         follow(self._coverage, frame, self.name)
+        if frame.refused is not None:
+            self._tally.add(table.FRAMES_REFUSED, 1, self.name)
+            _log.error(
+                "the frame at offset %d of the fingerprints is refused: %s. The new index won't"
+                " have its documents",
+                frame.offset, frame.refused,
+            )  # fmt: skip
         cost = len(record.value or b"") + frame.count * self._document_bytes
         self._waiting.append(_Waiting(after, cost, Replacement(frame)))
         self._cost += cost

@@ -56,7 +56,8 @@ class RejectGuard:
         self._times_before = reader.times_read
         self._records = 0
         self._misfits: Counter[str] = Counter()
-        self._burst: Counter[str] = Counter()
+        self.burst: Counter[str] = Counter()
+        """The misfits since `check` was called, by code; never changed, but replaced."""
         self._details: dict[str, str] = {}
         self._names: deque[tuple[str, ...]] = deque(maxlen=_SAMPLES)
 
@@ -64,7 +65,7 @@ class RejectGuard:
         """Count a document that can't be read."""
         if self._limit.share >= 1 or CAUSES.get(error.code) == "content":
             return
-        self._burst[error.code] += 1
+        self.burst = self.burst + Counter([error.code])
         self._details[error.code] = error.detail
         self._names.append(self._names_in(value))
 
@@ -79,7 +80,7 @@ class RejectGuard:
         self._records += documents + others
         if not documents:
             return
-        misfits, self._burst = self._burst, Counter()
+        misfits, self.burst = self.burst, Counter()
         times = self._reader.times_read - self._times_before
         self._times_before += times
         self._bursts.append(_Seen(documents, times, misfits))

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
-from worker.bus import Record, RecordBatch
+from worker.bus import BusError, Record, RecordBatch
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.stages.base import StageError
 from worker.stages.deaths import Deaths
+from worker.stages.first_cases import FirstCases
 from worker.stages.framing import (
     Aside,
     Framer,
@@ -25,6 +26,7 @@ from worker.stages.framing import (
     checksum,
     signed_correction,
 )
+from worker.stages.guard import guarded
 from worker.stages.order import Placed
 from worker.wire import Correction, CorrectionError, FingerprintFrame
 
@@ -173,6 +175,23 @@ class _Part(NamedTuple):
     shingles: npt.NDArray[np.uint32]
 
 
+_Payloads = Sequence[tuple[Replacement, Sequence[Found]]]
+
+
+def _batches(found: _Payloads) -> list[RecordBatch]:
+    return RecordBatch.of(one.record for _, payloads in found for one in payloads)
+
+
+def _halves(found: _Payloads) -> tuple[_Payloads, _Payloads] | None:
+    """Return the two halves of some payloads; None of a single one."""
+    if len(found) > 1:
+        middle = len(found) // 2
+        return found[:middle], found[middle:]
+    frame, payloads = found[0]
+    middle = len(payloads) // 2
+    return ([(frame, payloads[:middle])], [(frame, payloads[middle:])]) if middle else None
+
+
 class Signer:
     """Reads payloads and makes their fingerprints."""
 
@@ -182,23 +201,28 @@ class Signer:
         """Take how to read a document, how to sign its text, and what the worker has died of."""
         self._reader = reader
         self.deaths = deaths
+        reader.waiting = deaths.waiting
         self._fingerprinter = fingerprinter
+        self._first = FirstCases(_log)
 
-    def sign(self, found: Sequence[tuple[Replacement, Sequence[Found]]]) -> None:
+    def sign(self, found: _Payloads) -> None:
         """Give each frame the fingerprints of its payloads; set aside what can't be read.
 
         Raises:
             StageError: a payload is not that of the document that was judged.
         """
-        batches = RecordBatch.of(one.record for _, payloads in found for one in payloads)
-        self._reader.prepare(batches)
-        if self.deaths.careful(batches):
-            for frame, payloads in found:
-                for one in payloads:
-                    self._sign_alone(frame, one)
-        else:
-            self.deaths.reading({batch.place: batch.end for batch in batches})
-            self._sign(found)
+        batches = _batches(found)
+        try:
+            if self.deaths.careful(batches):
+                for frame, payloads in found:
+                    for one in payloads:
+                        self._sign_alone(frame, one)
+            else:
+                self.deaths.reading({batch.place: batch.end for batch in batches})
+                self._sign(found)
+        except (StageError, BusError):
+            self.deaths.done()
+            raise
         self.deaths.done()
 
     def corrections(self, frame: Replacement) -> list[Correction]:
@@ -229,21 +253,34 @@ class Signer:
         )  # fmt: skip
         frame.set_aside(found.row, "poison")
 
-    def _sign(self, found: Sequence[tuple[Replacement, Sequence[Found]]]) -> None:
-        """Read payloads and make their fingerprints in one batch."""
+    def _sign(self, found: _Payloads) -> None:
+        """Read payloads and make their fingerprints; what nobody can read is left out as poison."""
+        guarded(found, self._sign_together, _halves, self._failed)
+
+    def _failed(self, found: _Payloads, error: Exception) -> None:
+        frame, (one,) = found[0]
+        self._first.poison(one.record, error)
+        frame.set_aside(one.row, "poison")
+
+    def _sign_together(self, found: _Payloads) -> None:
+        """Read payloads and make their fingerprints in one batch; change nothing if that fails."""
+        self._reader.prepare(_batches(found))
         texts: list[str] = []
         parts: list[tuple[Replacement, list[int]]] = []
+        unreadable: list[tuple[Replacement, int]] = []
         for frame, payloads in found:
             rows: list[int] = []
             for one in payloads:
                 text = self._text(one)
                 if text is None:
-                    frame.set_aside(one.row, "unreadable")
+                    unreadable.append((frame, one.row))
                 else:
                     rows.append(one.row)
                     texts.append(text)
             parts.append((frame, rows))
         signed = self._fingerprinter.sign(texts)
+        for frame, row in unreadable:
+            frame.set_aside(row, "unreadable")
         first = 0
         for frame, rows in parts:
             frame.sign(rows, signed, first)

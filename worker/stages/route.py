@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, compress
-from operator import not_
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,19 +24,21 @@ from worker.bus import (
 from worker.formats.base import headers_size
 from worker.formats.match_writer import MatchWriter
 from worker.metrics import Metrics, Tally, table
-from worker.stages.base import NOTHING, Burst, StageError, unread
+from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.document_cache import DocumentCache
+from worker.stages.first_cases import FirstCases
 from worker.stages.framing import checksums
 from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, allowance, best
 from worker.stages.waits import Waits
 from worker.topology import Topology
-from worker.wire import MatchFrame, SetAside, beyond, decode
+from worker.wire import SetAside, answer, beyond
 from worker.wire.headers import (
     ALLOWED_BY,
     FIRST,
     MATCHES,
     NOT_JUDGED,
+    REFUSED,
     SEQUENCE,
     SOURCE,
     VERDICT,
@@ -53,6 +55,14 @@ _UNIQUE: Header = (VERDICT, b"unique")
 _DUPLICATE: Header = (VERDICT, b"duplicate")
 _OWN_BYTES = len(VERDICT) + len(SEQUENCE) + len(SOURCE) + 90
 """About how many bytes the headers of every verdict take."""
+
+
+class _Verdict(NamedTuple):
+    """What is published of a document that has matches, beside what every document has."""
+
+    verdict: Header
+    value: bytes | None
+    headers: tuple[Header, ...]
 
 
 class Route:
@@ -118,6 +128,7 @@ class Route:
         self._cached: set[TopicPartition] = set()
         """The documents that come from the cache."""
         self._tally = Tally()
+        self._first = FirstCases(_log)
         self._unique_count = self._duplicate_count = 0
         self._timestamps: list[npt.NDArray[np.int64]] = []
         self._room = sys.maxsize
@@ -299,13 +310,15 @@ class Route:
 
     def _take_answer(self, record: Record) -> None:
         shard = self._shard_of[record.topic]
-        frame = decode(MatchFrame, record.value, self._layout_of[record.topic])
-        if (frame.shard, frame.partition) != (shard, record.partition):
-            msg = (
-                f"{record.topic}[{record.partition}] holds an answer of shard {frame.shard} for"
-                f" partition {frame.partition}"
-            )
-            raise StageError(msg)
+        frame = answer(record.value, self._layout_of[record.topic], shard)
+        if frame is None or frame.partition != record.partition:
+            said = f"passed over: {len(record.value or b'')} bytes that are no answer of this shard"
+            self._first.tell("nothing", record, said, logging.ERROR)
+            self._metrics.add(table.FRAMES_REFUSED, 1, self.name)
+            return
+        if frame.refused is not None:
+            self._first.tell(REFUSED, record, f"no verdicts: {frame.refused}", logging.ERROR)
+            self._metrics.add(table.FRAMES_REFUSED, 1, self.name)
         passed = self._answers[TopicPartition(record.topic, record.partition)].take(record, frame)
         if passed is not None and shard == 0:  # Only its answers name the documents.
             self._deleted(record.partition, passed)
@@ -344,6 +357,11 @@ class Route:
         Those that are what was judged follow each other in long runs.
         """
         number = batch.place.partition
+        if step.refused is not None:
+            yield from self._refused(batch, step)
+            missing = np.setdiff1d(judged.offsets, batch.offsets, assume_unique=True)
+            yield from (self._gone(number, gone) for gone in missing.tolist())
+            return
         at, there = judged.rows_of(batch.offsets)
         same = np.zeros(len(batch), bool)
         same[there] = checksums(compress(batch.values, there)) == judged.checksums[at[there]]
@@ -363,6 +381,15 @@ class Route:
             done = first + int(there[row:cut].sum())
             row = cut
         yield from (self._gone(number, gone) for gone in judged.offsets[done:].tolist())
+
+    def _refused(self, batch: RecordBatch, step: Step) -> Iterator[Outgoing]:
+        """Return what to publish of records in a range that has no verdicts."""
+        accounted, forgetting = step.named()
+        for record in batch:
+            if record.offset in accounted:
+                yield from self._other(record, accounted, forgetting, judged=False)
+            else:
+                yield self._reject(record, f"{REFUSED}: {step.refused}")
 
     def _other(
         self,
@@ -384,29 +411,28 @@ class Route:
 
     def _verdicts(
         self, batch: RecordBatch, sequence: int, found: Mapping[int, list[Found]]
-    ) -> Iterator[OutgoingBatch]:
+    ) -> Iterator[AnyOutgoing]:
         """Return the documents with their verdicts; their sequence numbers follow each other."""
         place, offsets = batch.place, batch.offsets.tolist()
         prefix = b"%s-%d-" % (place.topic.encode(), place.partition)
         values = list(batch.values)
+        rejected: dict[int, str] = {}
         headers: list[list[Header]] = [
             [_UNIQUE, (SEQUENCE, b"%d" % number), (SOURCE, b"%s%d" % (prefix, offset))]
             for number, offset in enumerate(offsets, sequence)
         ]
         duplicate = [False] * len(batch)
         for row in [row for row, offset in enumerate(offsets) if offset in found] if found else ():
-            ident = allowance(found[offsets[row]])
-            if ident is not None:
-                headers[row].append((ALLOWED_BY, ident))
-                self._room -= len(ident)
-                self._tally.add(table.ALLOWED)
-            elif matches := best(found[offsets[row]], self._writer.max_matches):
-                values[row], listed, first = self._writer.write(batch.record(row), matches)
-                headers[row][0] = _DUPLICATE
-                headers[row] += (MATCHES, listed), (FIRST, first)
-                added = len(values[row] or b"") - len(batch.values[row] or b"")
-                self._room -= len(listed) + len(first) + added
-                duplicate[row] = True
+            made = self._verdict(batch.record(row), found[offsets[row]])
+            if isinstance(made, str):
+                rejected[row] = made
+            elif made is not None:
+                self._room -= len(made.value or b"") - len(values[row] or b"")
+                self._room -= headers_size(made.headers)
+                values[row] = made.value
+                headers[row][0] = made.verdict
+                headers[row] += made.headers
+                duplicate[row] = made.verdict is _DUPLICATE
         if batch.headers is not None:
             self._room -= sum(map(headers_size, batch.headers))
             both = zip(batch.headers, headers, strict=True)
@@ -414,16 +440,12 @@ class Route:
         stamps = [None if stamp < 0 else stamp for stamp in batch.timestamps.tolist()]
         self._room -= batch.size + _OWN_BYTES * len(batch)
         self._timestamps.append(batch.timestamps)
-        count = duplicate.count(True)
-        self._unique_count += len(batch) - count
-        self._duplicate_count += count
-        for topic, chosen, many in (
-            (self._unique, map(not_, duplicate), len(batch) - count),
-            (self._duplicate, duplicate, count),
-        ):
-            if many:
+        unique = [not (other or row in rejected) for row, other in enumerate(duplicate)]
+        self._unique_count += unique.count(True)
+        self._duplicate_count += duplicate.count(True)
+        for topic, mask in ((self._unique, unique), (self._duplicate, duplicate)):
+            if any(mask):
                 number = place.partition if self._same[topic] else None
-                mask = list(chosen)
                 yield OutgoingBatch(
                     topic,
                     number,
@@ -432,6 +454,37 @@ class Route:
                     list(compress(headers, mask)),
                     list(compress(stamps, mask)),
                 )
+        for row, reason in rejected.items():
+            yield self._reject(batch.record(row), reason)
+
+    def _verdict(self, record: Record, found: list[Found]) -> _Verdict | str | None:
+        """Return what is published of a document with matches; None if it is unique all the same.
+
+        Of a document that can't be published, return why not.
+        """
+        try:
+            made = self._written(record, found)
+        except Exception as error:  # noqa: BLE001 -- see worker.stages.guard
+            return self._first.poison(record, error)
+        if made is None:
+            return None
+        size = len(made.value or b"") + len(record.key or b"") + _OWN_BYTES
+        size += headers_size(record.headers) + headers_size(made.headers)
+        most = self._writer.max_record_bytes
+        if size > most:
+            return f"too-large: {size} bytes with its verdict; the limit of the outputs is {most}"
+        if made.verdict is _UNIQUE:
+            self._tally.add(table.ALLOWED)
+        return made
+
+    def _written(self, record: Record, found: list[Found]) -> _Verdict | None:
+        ident = allowance(found)
+        if ident is not None:
+            return _Verdict(_UNIQUE, record.value, ((ALLOWED_BY, ident),))
+        if matches := best(found, self._writer.max_matches):
+            value, listed, first = self._writer.write(record, matches)
+            return _Verdict(_DUPLICATE, value, ((MATCHES, listed), (FIRST, first)))
+        return None
 
     def _forward(
         self,
@@ -475,7 +528,8 @@ class Route:
         self._tally.add(table.DOCUMENTS, 1, "rejected")
         self._tally.add(table.REJECTED, 1, reason.partition(":")[0])
         place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-        _log.error("%s[%d] offset %d: %s", *place.values(), reason, extra=place)
+        if not reason.startswith(REFUSED):  # Its frame was told of; it may have thousands.
+            _log.error("%s[%d] offset %d: %s", *place.values(), reason, extra=place)
         return self._forward(
             self._rejected, record, record.value, rejection(record, self.name, reason)
         )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh.index import Match
-from worker.wire import ALLOWED, MatchFrame
+from worker.wire import ALLOWED, MatchFrame, nameable
 
 __all__ = [
     "Found",
@@ -90,9 +90,11 @@ def best(found: list[Found], most: int) -> list[Match]:
     ]
     if len(found) > 1:
         merged = sorted(set(merged))
+    merged = merged[:most]
+    named = nameable(len(merged), (ident for _, _, ident, _ in merged))
     return [
         Match(sequence, -negative, ident, containment or None)
-        for negative, sequence, ident, containment in merged[:most]
+        for negative, sequence, ident, containment in merged[:named]
         if ident
     ]
 

@@ -6,7 +6,7 @@ Only this package knows the byte layout of a frame; all other code sees arrays.
 from __future__ import annotations
 
 from worker.wire.aside import SetAside, beyond, by_partition
-from worker.wire.codec import FrameError, decode, encode
+from worker.wire.codec import FrameError, RefusedFrame, answer, decode, encode
 from worker.wire.corrections import (
     ALLOWED,
     MOST_CHARACTERS,
@@ -17,9 +17,9 @@ from worker.wire.corrections import (
     Request,
 )
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
-from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS
-from worker.wire.hand_over import HandOver, hand_over
-from worker.wire.ids import Ids
+from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, NOT_READ, POSITION_BITS
+from worker.wire.hand_over import NO_FRAME, HandOver, hand_over
+from worker.wire.ids import MOST_ID_BYTES, Ids, nameable
 from worker.wire.layout import Layout
 from worker.wire.matches import (
     CONTAINMENT_BYTES,
@@ -39,8 +39,11 @@ __all__ = [
     "FRAME_BYTES",
     "MATCH_BYTES",
     "MOST_CHARACTERS",
+    "MOST_ID_BYTES",
     "MOST_NAMED",
     "NAMED_BYTES",
+    "NOT_READ",
+    "NO_FRAME",
     "NO_TOMBSTONES",
     "POSITION_BITS",
     "ROW_BYTES",
@@ -55,9 +58,11 @@ __all__ = [
     "Layout",
     "MatchFrame",
     "Note",
+    "RefusedFrame",
     "Request",
     "SetAside",
     "Tombstones",
+    "answer",
     "answer_bytes",
     "beyond",
     "by_partition",
@@ -65,4 +70,5 @@ __all__ = [
     "document_bytes",
     "encode",
     "hand_over",
+    "nameable",
 ]

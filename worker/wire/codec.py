@@ -1,16 +1,24 @@
-"""Encodes and decodes frames, and defines which versions are written and read."""
+"""Encodes and decodes frames, and defines which versions are written and read.
+
+A frame of any version begins with its layout, its partition and its range. So its bytes alone tell
+what a record is, the same to every reader: a frame that can be carried out; one that is refused,
+whose range is known; one of another version or layout, at which a worker stops; or nothing.
+"""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
-from worker.wire.matches import MatchFrame, PackedMatches, PackedWhole
+from worker.wire.frame import NOT_READ, Frame, envelope
+from worker.wire.matches import MatchFrame, PackedAny, PackedMatches
 
-__all__ = ["VERSIONS", "FrameError", "decode", "encode"]
+__all__ = ["VERSIONS", "FrameError", "RefusedFrame", "answer", "decode", "encode"]
 
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
 _Packed = PackedFingerprints | PackedMatches
@@ -20,7 +28,7 @@ VERSIONS: dict[type, int] = {FingerprintFrame: 4, MatchFrame: 2}
 
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
     (FingerprintFrame, 4): msgspec.msgpack.Decoder(PackedFingerprints),
-    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedWhole),
+    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedAny),
 }
 """The versions that are read. Fingerprints of earlier versions have another number for no time, or
 are of earlier schemes."""
@@ -32,6 +40,22 @@ class FrameError(Exception):
     """This worker can't use a frame: it has another version or layout, or is damaged."""
 
 
+class RefusedFrame(FrameError):
+    """No worker can carry a frame out. Its range is known.
+
+    ``accounted`` uint32 are offsets in it of which all is said: documents that *fingerprint* has
+    rejected. It has none if that can't be read.
+    """
+
+    def __init__(
+        self, why: str, frame: Frame, accounted: npt.NDArray[np.uint32] | None = None
+    ) -> None:
+        """Take what is wrong with it, and what it says about itself."""
+        super().__init__(why)
+        self.frame = frame
+        self.accounted = np.empty(0, np.uint32) if accounted is None else accounted
+
+
 def encode(frame: FingerprintFrame | MatchFrame) -> bytes:
     """Return the frame's bytes: one byte of version, then msgpack."""
     return bytes((VERSIONS[type(frame)],)) + _encoder.encode(frame.packed())
@@ -41,8 +65,8 @@ def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
     """Return the frame of a record. Its columns are views of ``data``.
 
     Raises:
-        FrameError: it has another version or layout, its columns contradict each other, or it is
-            not a frame.
+        RefusedFrame: its columns contradict each other, or can't be carried out.
+        FrameError: it has another version or layout, or is not a frame.
     """
     if not data:
         raise FrameError(f"not a {kind.__name__}: the record is empty")
@@ -55,17 +79,48 @@ def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
         )
     try:
         packed = decoder.decode(memoryview(data)[1:])
-    except msgspec.MsgspecError as error:
-        raise FrameError(f"not a {kind.__name__}: {error}") from error
-    if packed.layout != layout:
-        raise FrameError(
-            f"a {kind.__name__} has layout {packed.layout}, but this worker's is {layout}: workers"
-            " with different parameters, partition or shard counts share the topics; give the"
-            " new workers an application id of their own"
-        )
+    except NOT_READ as error:
+        why = f"not a {kind.__name__}: {error}"
+        found = envelope(data)
+        if found is None:
+            raise FrameError(why) from error
+        _check_layout(kind, found, layout)
+        raise RefusedFrame(why, found) from error
+    _check_layout(kind, packed, layout)
+    if not packed.placed:
+        raise FrameError(f"not a {kind.__name__}: there is no such partition or range")
     try:
         frame = packed.frame()
     except ColumnError as error:
-        raise FrameError(f"a damaged {kind.__name__}: its column {error}") from error
+        why = f"a damaged {kind.__name__}: its column {error}"
+        raise RefusedFrame(why, packed, packed.rejected()) from error
     assert isinstance(frame, kind)  # noqa: S101 -- tells the type checker what the table holds
     return frame
+
+
+def _check_layout(kind: type, frame: Frame, layout: str) -> None:
+    if frame.layout != layout:
+        raise FrameError(
+            f"a {kind.__name__} has layout {frame.layout}, but this worker's is {layout}: workers"
+            " with different parameters, partition or shard counts share the topics; give the"
+            " new workers an application id of their own"
+        )
+
+
+def answer(data: bytes | None, layout: str, shard: int) -> MatchFrame | None:
+    """Return a shard's answer; None if the record is nothing, and to be passed over.
+
+    One that can't be carried out is an answer that names no document, and says why.
+
+    Raises:
+        FrameError: it has another version or layout.
+    """
+    try:
+        found = decode(MatchFrame, data, layout)
+    except RefusedFrame as error:
+        return MatchFrame.nothing(error.frame, shard, str(error))
+    except FrameError:
+        if envelope(data) is None:
+            return None
+        raise
+    return found if found.shard == shard else None

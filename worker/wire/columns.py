@@ -15,10 +15,12 @@ __all__ = [
     "U32",
     "U64",
     "ColumnError",
-    "any_column",
+    "among",
     "any_packed",
     "column",
+    "decoded",
     "length",
+    "offsets_column",
     "packed",
     "width",
 ]
@@ -34,7 +36,7 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 class ColumnError(Exception):
-    """A column contradicts the others of its frame, or itself."""
+    """A column contradicts the others of its frame, or itself, or can't be carried out."""
 
 
 def length(name: str, data: memoryview, dtype: np.dtype[ScalarT]) -> int:
@@ -64,6 +66,39 @@ def column(
     return np.ndarray(count, dtype, data)
 
 
+def offsets_column(name: str, data: memoryview, within: int) -> npt.NDArray[np.uint32]:
+    """Return a column of offsets, relative to the frame's start; the frame has ``within``.
+
+    Raises:
+        ColumnError: they don't ascend, or go beyond the frame.
+    """
+    offsets = column(name, data, U32, length(name, data, U32))
+    if (offsets[1:] <= offsets[:-1]).any() or (len(offsets) and int(offsets[-1]) >= within):
+        raise ColumnError(f"{name} does not ascend within the frame")
+    return offsets
+
+
+def among(some: npt.NDArray[np.uint32], offsets: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+    """Return which of some offsets are among ascending ones, bool[len(some)]."""
+    if not len(offsets) or not len(some):
+        return np.zeros(len(some), np.bool_)
+    places = np.minimum(np.searchsorted(offsets, some), len(offsets) - 1)
+    found: npt.NDArray[np.bool_] = offsets[places] == some
+    return found
+
+
+def decoded(name: str, data: memoryview | bytes) -> str:
+    """Return bytes decoded as UTF-8.
+
+    Raises:
+        ColumnError: they are something else.
+    """
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise ColumnError(f"{name} is not UTF-8 at byte {error.start}") from None
+
+
 def width(name: str, data: memoryview, dtype: np.dtype[ScalarT], documents: int) -> int:
     """Return how many values a column has for each document: at least one, or 0 without documents.
 
@@ -77,17 +112,6 @@ def width(name: str, data: memoryview, dtype: np.dtype[ScalarT], documents: int)
             f" {documents} documents"
         )
     return values
-
-
-def any_column(
-    name: str, data: memoryview | None, dtype: np.dtype[ScalarT]
-) -> npt.NDArray[ScalarT] | None:
-    """Return a column of any length; None if the frame has none.
-
-    Raises:
-        ColumnError: its bytes are not a whole number of values.
-    """
-    return None if data is None else column(name, data, dtype, length(name, data, dtype))
 
 
 def packed(values: npt.NDArray[ScalarT], dtype: np.dtype[ScalarT]) -> memoryview:

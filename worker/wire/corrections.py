@@ -12,6 +12,10 @@ from typing import Literal, Self
 
 import msgspec
 
+from worker.wire.columns import ColumnError, decoded
+from worker.wire.frame import NOT_READ
+from worker.wire.ids import MOST_ID_BYTES
+
 __all__ = [
     "ALLOWED",
     "MOST_CHARACTERS",
@@ -35,6 +39,7 @@ _TEXT_CHARACTERS = 200
 _LATEST = 253_402_300_799_999
 """The last ms of the year 9999, which can still be written as a date."""
 _NAME_CHARACTERS = 100
+_MOST_NOTE_BYTES = 4_096
 
 
 class CorrectionError(Exception):
@@ -68,6 +73,9 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
 
 
+_notes = msgspec.msgpack.Decoder(Note)
+
+
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     """The value of the header: what to correct, and what to note of it.
 
@@ -87,18 +95,24 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.json.encode(self)
 
     @classmethod
-    def decode(cls, value: bytes | None) -> Self:
-        """Return what a header asks for.
+    def decode(cls, value: bytes | None, most_id_bytes: int = MOST_ID_BYTES) -> Self:
+        """Return what a header asks for; an id has at most ``most_id_bytes``.
 
         Raises:
             CorrectionError: it asks for nothing.
         """
         try:
             found = msgspec.json.decode(value or b"", type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except RecursionError:
+            raise CorrectionError("it nests too deeply") from None
+        except NOT_READ as error:
             raise CorrectionError(str(error)) from None
         if not found.id:
             raise CorrectionError("its id is empty")
+        if (size := len(found.id.encode())) > most_id_bytes:
+            raise CorrectionError(
+                f"its id has {size:,} bytes; limits.id_bytes is {most_id_bytes:,}"
+            )
         if found.kind == "allow" and not found.text.strip():
             raise CorrectionError("the text that it allows is empty")
         if len(found.text) > MOST_CHARACTERS:
@@ -152,6 +166,24 @@ class Correction(msgspec.Struct, array_like=True, frozen=True, gc=False):
         """Return about how many bytes it takes in a frame."""
         beside = len(self.id) + len(self.note) + len(self.text) + len(self.sketch)
         return _BYTES + beside
+
+    def check(self) -> None:
+        """See that every shard can carry it out.
+
+        Raises:
+            ColumnError: no shard could.
+        """
+        if not 0 < len(self.id) <= MOST_ID_BYTES or not 0 <= self.key < 1 << 64:
+            raise ColumnError("corrections has an id or a key that is none")
+        decoded("corrections", self.id)
+        if len(decoded("corrections", self.text)) > MOST_CHARACTERS:
+            raise ColumnError("corrections has a text that is too long")
+        try:
+            note = _notes.decode(self.note)
+        except NOT_READ:
+            raise ColumnError("corrections has a note that can't be read") from None
+        if len(self.note) > _MOST_NOTE_BYTES or not 0 <= note.at <= _LATEST:
+            raise ColumnError("corrections has a note that can't be shown")
 
     @staticmethod
     def within(found: Iterable[Correction], start: int, stop: int) -> tuple[Correction, ...]:

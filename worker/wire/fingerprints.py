@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from lsh.index import NO_TIME
 from worker.wire.columns import (
     I64,
     U8,
     U32,
     U64,
     ColumnError,
+    among,
     column,
-    length,
+    offsets_column,
     packed,
     width,
 )
 from worker.wire.corrections import Correction
-from worker.wire.frame import Frame
+from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS, Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
-from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
+from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, PackedTombstones, Tombstones
 
 __all__ = ["FingerprintFrame", "PackedFingerprints", "document_bytes"]
 
 _SPARE_BYTES = 5
 """A margin for each document, to cover the frame's own bytes."""
+
+_FIRST_TIME = NO_TIME + (1 << 62)
+"""The index has other uses for what is before that, except for `NO_TIME`."""
+
+_U32 = 1 << 32
+
+_MOST_HANDED_ON = FRAME_BYTES + ACCOUNTED_OFFSETS * U32.itemsize
+"""The most bytes that answers repeat of a frame. The matches of one document fit a record beside
+it."""
 
 
 class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
@@ -55,6 +67,32 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     accounted: npt.NDArray[np.uint32]
     tombstones: Tombstones = NO_TOMBSTONES
     corrections: tuple[Correction, ...] = ()
+
+    @classmethod
+    def nothing(cls, frame: Frame, accounted: npt.NDArray[np.uint32]) -> Self:
+        """Return a frame of the same range without documents; ``accounted`` as in the class."""
+        of = {dtype: np.empty(0, dtype) for dtype in (I64, U32, U64)}
+        return cls(
+            frame.layout,
+            frame.partition,
+            frame.start,
+            frame.end,
+            of[U32],
+            of[I64],
+            of[U64],
+            Ids.pack(()),
+            of[U32],
+            of[U64],
+            np.empty((0, 0), np.uint8),
+            accounted,
+        )
+
+    @property
+    def handed_on(self) -> int:
+        """Return how many bytes of it an answer of shard 0 repeats."""
+        tombstones = self.tombstones
+        beside = len(tombstones) * TOMBSTONE_BYTES + tombstones.ids.data.nbytes
+        return beside + self.checksums.nbytes + self.offsets.nbytes + self.accounted.nbytes
 
     def packed(self) -> PackedFingerprints:
         """Return the frame in its written form."""
@@ -91,39 +129,85 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
     corrections: tuple[Correction, ...] = ()
 
     def frame(self) -> FingerprintFrame:
-        """Return the frame.
+        """Return the frame, which every shard can carry out.
 
         Raises:
-            ColumnError: a column doesn't fit the number of documents, which ``offsets`` gives.
+            ColumnError: a column doesn't fit the number of documents, which ``offsets`` gives, or
+                has what no shard could judge, answer or keep.
         """
-        count = length("offsets", self.offsets, U32)
-        return FingerprintFrame(
+        within = self.end - self.start
+        offsets = offsets_column("offsets", self.offsets, within)
+        count = len(offsets)
+        if count > 1 << POSITION_BITS:
+            raise ColumnError(f"offsets has {count} documents, more than have numbers")
+        times = column("times", self.times, I64, count)
+        early = times < _FIRST_TIME
+        if early.any() and (times[early] != NO_TIME).any():
+            raise ColumnError("times has a time that the index can't keep")
+        tombstones = NO_TOMBSTONES
+        if self.tombstones is not None:
+            tombstones = self.tombstones.tombstones(within)
+        frame = FingerprintFrame(
             self.layout,
             self.partition,
             self.start,
             self.end,
-            column("offsets", self.offsets, U32, count),
-            column("times", self.times, I64, count),
+            offsets,
+            times,
             column("checksums", self.checksums, U64, count),
-            self.ids.ids(count),
+            self.ids.ids_of_documents(count),
             column("shingles", self.shingles, U32, count),
             column("texts", self.texts, U64, count),
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
-            column("accounted", self.accounted, U32, length("accounted", self.accounted, U32)),
-            NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(),
-            self._corrections(),
+            self._accounted(offsets)[0],
+            tombstones,
+            self.corrections,
         )
+        for one in self.corrections:
+            one.check()
+        if frame.handed_on > _MOST_HANDED_ON:
+            raise ColumnError(f"accounted has {len(frame.accounted)} offsets, too many to answer")
+        return frame
 
-    def _corrections(self) -> tuple[Correction, ...]:
-        """Return the corrections.
+    def rejected(self) -> npt.NDArray[np.uint32] | None:
+        """Return which of ``accounted`` neither forgets nor corrects: *fingerprint* rejected it.
+
+        None if what the frame says of its offsets is contradictory, so that nothing is believed.
+        """
+        within = self.end - self.start
+        try:
+            offsets = offsets_column("offsets", self.offsets, within)
+            accounted, rejected = self._accounted(offsets)
+        except ColumnError:
+            return None
+        return rejected if accounted.nbytes <= _MOST_HANDED_ON else None
+
+    def _accounted(
+        self, offsets: npt.NDArray[np.uint32]
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """Return the column, and which of it neither forgets nor corrects; ``offsets`` are judged.
 
         Raises:
-            ColumnError: their offsets don't ascend, or are not in the range.
+            ColumnError: an offset is accounted for and judged, or forgets or corrects without that.
         """
-        bounds = [-1, *(one.offset for one in self.corrections), self.end - self.start]
-        if any(after <= before for before, after in pairwise(bounds)):
+        within = self.end - self.start
+        accounted = offsets_column("accounted", self.accounted, within)
+        if among(accounted, offsets).any():
+            raise ColumnError("accounted has offsets of documents")
+        corrected = [one.offset for one in self.corrections]
+        if any(after <= before for before, after in pairwise([-1, *corrected, min(within, _U32)])):
             raise ColumnError("corrections does not ascend within the frame")
-        return self.corrections
+        others = {"corrections": np.array(corrected, U32)}
+        if self.tombstones is not None:
+            name = "tombstones.offsets"
+            others[name] = offsets_column(name, self.tombstones.offsets, within)
+        rejected = accounted
+        for name, named in others.items():
+            if not among(named, accounted).all():
+                raise ColumnError(f"{name} has offsets that are not accounted for")
+            if len(named):
+                rejected = rejected[~among(rejected, named)]
+        return accounted, rejected
 
 
 def document_bytes(slots: int) -> int:

@@ -13,7 +13,14 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["ACCOUNTED_OFFSETS", "FRAME_BYTES", "POSITION_BITS", "Frame"]
+__all__ = [
+    "ACCOUNTED_OFFSETS",
+    "FRAME_BYTES",
+    "NOT_READ",
+    "POSITION_BITS",
+    "Frame",
+    "envelope",
+]
 
 POSITION_BITS = 16
 """A sequence number is ``frame number << POSITION_BITS | position in the frame``."""
@@ -36,3 +43,27 @@ class Frame(msgspec.Struct, frozen=True, gc=False, eq=False):
     partition: int
     start: int
     end: int
+
+    @property
+    def placed(self) -> bool:
+        """Return whether Kafka can have such a partition, and such a range that isn't empty."""
+        return 0 <= self.partition < 1 << 31 and 0 <= self.start < self.end < 1 << 63
+
+
+class _Envelope(Frame, array_like=True, frozen=True, gc=False, eq=False):
+    """The fields that begin a frame of any version."""
+
+
+NOT_READ = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
+"""What msgspec raises at bytes that aren't what it is to decode."""
+
+_envelope = msgspec.msgpack.Decoder(_Envelope)
+
+
+def envelope(data: bytes | None) -> Frame | None:
+    """Return what a frame of any version says about itself; None if the bytes are no frame."""
+    try:
+        found = _envelope.decode(memoryview(data or b"")[1:])
+    except NOT_READ:
+        return None
+    return found if found.placed else None

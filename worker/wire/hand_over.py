@@ -5,8 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from worker.wire.codec import FrameError
+from worker.wire.frame import NOT_READ, envelope
 
-__all__ = ["HandOver", "hand_over"]
+__all__ = ["NO_FRAME", "HandOver", "hand_over"]
+
+NO_FRAME = -1
+"""In the place of a generation: the record is no frame and no hand-over, and changes nothing."""
 
 _VERSION = 0x81
 """The first byte, which is no version of a frame: earlier workers refuse the record."""
@@ -31,17 +35,17 @@ _decoder = msgspec.msgpack.Decoder(HandOver)
 
 
 def hand_over(data: bytes | None, layout: str) -> int | None:
-    """Return the generation that takes over at a record of ``fingerprints``; None if none does.
+    """Return the generation that takes over at a record of ``fingerprints``; None at a frame.
 
     Raises:
-        FrameError: the record is a hand-over of another layout, or damaged.
+        FrameError: the record is a hand-over of another layout.
     """
     if not data or data[0] != _VERSION:
-        return None
+        return NO_FRAME if envelope(data) is None else None
     try:
         found = _decoder.decode(memoryview(data)[1:])
-    except msgspec.MsgspecError as error:
-        raise FrameError(f"not a hand-over: {error}") from error
+    except NOT_READ:
+        return NO_FRAME
     if found.layout != layout:
         raise FrameError(f"a hand-over has layout {found.layout}, but this worker's is {layout}")
-    return found.generation
+    return max(NO_FRAME, found.generation)

@@ -17,6 +17,7 @@ __all__ = [
     "PREFIX",
     "REASON",
     "REDRIVEN",
+    "REFUSED",
     "SEQUENCE",
     "SOURCE",
     "SOURCE_OFFSET",
@@ -72,6 +73,9 @@ NOT_JUDGED = (
     " grown again"
 )
 """The reason of a document at an offset that another document had."""
+
+REFUSED = "refused-frame"
+"""The code of a document whose frame, or the answer to it, no worker can carry out."""
 
 DUPLICATE_OF = "duplicate_of"
 """The member with what `MATCHES` has."""

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from worker.wire.columns import U16, ColumnError, column, packed
+from worker.wire.columns import U8, U16, ColumnError, column, decoded, packed
 
-__all__ = ["ID_BYTES", "Ids", "PackedIds"]
+__all__ = ["ID_BYTES", "MOST_ID_BYTES", "Ids", "PackedIds", "nameable"]
 
 ID_BYTES = U16.itemsize
 """The bytes of an id's length, stored in addition to the id."""
+
+MOST_ID_BYTES = 1_024
+"""The longest id that a frame may have: ``limits.id_bytes`` is at most that."""
+
+_MOST_NAMED_BYTES = 1 << 16
+"""What the ids of a document's matches may take together, so that an answer fits a record."""
+_ALWAYS_NAMED = _MOST_NAMED_BYTES // MOST_ID_BYTES
+
+
+def nameable(count: int, ids: Iterable[bytes]) -> int:
+    """Return how many of a document's ``count`` matches, best first, an answer names.
+
+    The rule looks at their ids alone, so the best of all shards are the same however many there
+    are.
+    """
+    if count <= _ALWAYS_NAMED:
+        return count
+    return sum(size <= _MOST_NAMED_BYTES for size in accumulate(map(len, ids)))
 
 
 class Ids(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -59,4 +78,20 @@ class PackedIds(msgspec.Struct, array_like=True, frozen=True, gc=False, eq=False
         total = int(np.add.reduce(lengths)) if count else 0
         if total != self.data.nbytes:
             raise ColumnError(f"ids has {self.data.nbytes} bytes, expected {total}")
+        if len(decoded("ids", self.data)) < total:  # It isn't ASCII.
+            starts = np.cumsum(lengths, dtype=np.int64) - lengths
+            first = np.ndarray(total, U8, self.data)[starts[starts < total]]
+            if (first & 0xC0 == 0x80).any():  # noqa: PLR2004 -- the bytes within a character
+                raise ColumnError("ids divides a character")
         return Ids(lengths, self.data)
+
+    def ids_of_documents(self, count: int) -> Ids:
+        """Return the ids of ``count`` documents as *fingerprint* writes them.
+
+        Raises:
+            ColumnError: see `ids`; or one is empty or too long.
+        """
+        found = self.ids(count)
+        if count and not 0 < found.lengths.min() <= found.lengths.max() <= MOST_ID_BYTES:
+            raise ColumnError(f"ids has an id that is empty, or longer than {MOST_ID_BYTES} bytes")
+        return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +14,10 @@ from worker.wire.columns import (
     U32,
     U64,
     ColumnError,
-    any_column,
     any_packed,
     column,
     length,
+    offsets_column,
     packed,
 )
 from worker.wire.frame import POSITION_BITS, Frame
@@ -29,8 +31,8 @@ __all__ = [
     "NAMED_BYTES",
     "ROW_BYTES",
     "MatchFrame",
+    "PackedAny",
     "PackedMatches",
-    "PackedWhole",
     "answer_bytes",
 ]
 
@@ -44,6 +46,7 @@ NAMED_BYTES = U64.itemsize + ID_BYTES
 """The bytes of a matched document, stored once, without its id."""
 MOST_NAMED = 1 << 8 * U16.itemsize
 """The most matched documents that ``which`` can refer to."""
+_NUMBERS = 1 << 64 - POSITION_BITS
 
 
 class MatchFrame(Frame, frozen=True, gc=False, eq=False):
@@ -61,6 +64,9 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     are None.
 
     ``forgotten`` are the tombstones of the range whose id the shard had a document of.
+
+    ``refused`` says why the range has no verdicts: its frame, or this answer, can't be carried out.
+    ``accounted`` then are documents that *fingerprint* has rejected.
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
@@ -84,6 +90,31 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     containments: npt.NDArray[np.float32] | None = None
     forgetting: npt.NDArray[np.uint32] | None = None
     forgotten: Tombstones = NO_TOMBSTONES
+    refused: str | None = None
+
+    @classmethod
+    def nothing(cls, frame: Frame, shard: int, refused: str | None = None) -> Self:
+        """Return an answer that names no document, for the range of a frame."""
+        none = {dtype: np.empty(0, dtype) for dtype in (F32, U16, U32, U64)}
+        return cls(
+            frame.layout,
+            frame.partition,
+            frame.start,
+            frame.end,
+            shard,
+            0,
+            0,
+            offsets=none[U32],
+            checksums=none[U64],
+            matched=none[U32],
+            counts=none[U16],
+            which=none[U16],
+            similarities=none[F32],
+            sequences=none[U64],
+            ids=Ids.pack(()),
+            accounted=none[U32],
+            refused=refused,
+        )
 
     @property
     def sequence(self) -> int:
@@ -114,15 +145,18 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
             self.ids.packed(),
             packed(self.accounted, U32),
         )
-        if self.containments is None and self.forgetting is None and not len(self.forgotten):
+        others = self.containments, self.forgetting, self.refused
+        if all(one is None for one in others) and not len(self.forgotten):
             return without
         fields = msgspec.structs.asdict(without)
-        return PackedWhole(
-            **fields,
-            containments=any_packed(self.containments, F32),
-            forgetting=any_packed(self.forgetting, U32),
-            forgotten=self.forgotten.packed() if len(self.forgotten) else None,
-        )
+        fields |= {
+            "containments": any_packed(self.containments, F32),
+            "forgetting": any_packed(self.forgetting, U32),
+            "forgotten": self.forgotten.packed() if len(self.forgotten) else None,
+        }
+        if self.refused is None:
+            return PackedWhole(**fields)
+        return PackedAny(**fields, refused=self.refused)
 
 
 class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
@@ -146,14 +180,21 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
 
         Raises:
             ColumnError: columns that must have the same length differ, ``counts`` doesn't add up
-                to the number of matches, or ``which`` is out of range.
+                to the number of matches, or a value is out of range.
         """
-        documents = length("offsets", self.offsets, U32)
-        matched = length("matched", self.matched, U32)
+        within = self.end - self.start
+        offsets = offsets_column("offsets", self.offsets, within)
+        documents = len(offsets)
+        if not (0 <= self.number < _NUMBERS and 0 <= self.first <= (1 << POSITION_BITS)):
+            raise ColumnError("number or first is no number of a document")
+        of_matched = offsets_column("matched", self.matched, within)
+        matched = len(of_matched)
         named = length("sequences", self.sequences, U64)
         counts = column("counts", self.counts, U16, matched)
+        if matched and not counts.min():
+            raise ColumnError("counts has a document without matches")
         matches = int(np.add.reduce(counts)) if matched else 0
-        similarities = column("similarities", self.similarities, F32, matches)
+        similarities = _shares("similarities", self.similarities, matches)
         which = column("which", self.which, U16, matches)
         if matches and (last := int(which.max())) >= named:
             raise ColumnError(f"which points at document {last} of {named}")
@@ -165,20 +206,23 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
             self.shard,
             self.number,
             self.first,
-            column("offsets", self.offsets, U32, documents),
+            offsets,
             column("checksums", self.checksums, U64, documents),
-            column("matched", self.matched, U32, matched),
+            of_matched,
             counts,
             which,
             similarities,
             column("sequences", self.sequences, U64, named),
             self.ids.ids(named),
-            column("accounted", self.accounted, U32, length("accounted", self.accounted, U32)),
+            offsets_column("accounted", self.accounted, within),
         )
+
+    def rejected(self) -> None:
+        """Return that nobody can tell which documents *fingerprint* has rejected."""
 
 
 class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form of any frame."""
+    """The written form of a frame that isn't refused."""
 
     containments: memoryview | None = None
     forgetting: memoryview | None = None
@@ -190,16 +234,42 @@ class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=Fals
         Raises:
             ColumnError: see `PackedMatches.frame` and `PackedTombstones.tombstones`.
         """
-        frame = super().frame()
+        frame, within = super().frame(), self.end - self.start
         if self.containments is not None:
-            shares = column("containments", self.containments, F32, len(frame.which))
+            shares = _shares("containments", self.containments, len(frame.which))
             frame = msgspec.structs.replace(frame, containments=shares)
         if self.forgetting is not None:
-            forgetting = any_column("forgetting", self.forgetting, U32)
+            forgetting = offsets_column("forgetting", self.forgetting, within)
             frame = msgspec.structs.replace(frame, forgetting=forgetting)
         if self.forgotten is not None:
-            frame = msgspec.structs.replace(frame, forgotten=self.forgotten.tombstones())
+            frame = msgspec.structs.replace(frame, forgotten=self.forgotten.tombstones(within))
         return frame
+
+
+class PackedAny(PackedWhole, array_like=True, frozen=True, gc=False, eq=False):
+    """The written form of any frame."""
+
+    refused: str | None = None
+
+    def frame(self) -> MatchFrame:
+        """Return the frame.
+
+        Raises:
+            ColumnError: see `PackedWhole.frame`.
+        """
+        return msgspec.structs.replace(super().frame(), refused=self.refused)
+
+
+def _shares(name: str, data: memoryview, count: int) -> npt.NDArray[np.float32]:
+    """Return a column of shares.
+
+    Raises:
+        ColumnError: it has more or fewer, or one isn't from 0 to 1.
+    """
+    shares = column(name, data, F32, count)
+    if not ((shares >= 0) & (shares <= 1)).all():
+        raise ColumnError(f"{name} has a value that isn't from 0 to 1")
+    return shares
 
 
 def answer_bytes(matches: int, id_bytes: int, *, containment: bool = False) -> int:

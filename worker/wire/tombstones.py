@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from worker.wire.columns import U32, ColumnError, column, length, packed
+from worker.wire.columns import U32, offsets_column, packed
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 
 __all__ = ["NO_TOMBSTONES", "TOMBSTONE_BYTES", "PackedTombstones", "Tombstones"]
@@ -56,15 +56,12 @@ class PackedTombstones(msgspec.Struct, array_like=True, frozen=True, gc=False, e
     offsets: memoryview
     ids: PackedIds
 
-    def tombstones(self) -> Tombstones:
-        """Return the tombstones.
+    def tombstones(self, within: int) -> Tombstones:
+        """Return the tombstones of a frame that has ``within`` offsets.
 
         Raises:
-            ColumnError: the offsets don't ascend, there are more or fewer ids than offsets, or see
-                `PackedIds.ids`.
+            ColumnError: the offsets don't ascend within the frame, there are more or fewer ids than
+                offsets, or see `PackedIds.ids_of_documents`.
         """
-        count = length("tombstones.offsets", self.offsets, U32)
-        offsets = column("tombstones.offsets", self.offsets, U32, count)
-        if (offsets[1:] <= offsets[:-1]).any():
-            raise ColumnError("tombstones.offsets does not ascend")
-        return Tombstones(offsets, self.ids.ids(count))
+        offsets = offsets_column("tombstones.offsets", self.offsets, within)
+        return Tombstones(offsets, self.ids.ids_of_documents(len(offsets)))

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from lsh import Parameters
 from tests.support.ids_of_keys import id_of_key
 from worker.bus.port import Record
-from worker.wire import FingerprintFrame, Request, decode
+from worker.wire import Request
+from worker.wire.frame import envelope
 from worker.wire.headers import ALLOWED_BY, CORRECTION, FORGET
 
 __all__ = [
@@ -134,8 +135,12 @@ def sightings(records: Iterable[Record]) -> list[Sighting]:
 
 def frame_ranges(fingerprints: Iterable[Record], layout: str) -> list[FrameRange]:
     """Note what the records of ``fingerprints`` cover."""
-    frames = ((r.offset, decode(FingerprintFrame, r.value, layout)) for r in fingerprints)
-    return [FrameRange(offset, f.partition, f.start, f.end) for offset, f in frames]
+    frames = ((r.offset, envelope(r.value)) for r in fingerprints)
+    return [
+        FrameRange(offset, f.partition, f.start, f.end)
+        for offset, f in frames
+        if f is not None and f.layout == layout
+    ]
 
 
 def verdicts(history: History) -> dict[Source, Verdict]:

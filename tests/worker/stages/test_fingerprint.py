@@ -209,14 +209,24 @@ class TestTombstones:
         stage.committed()
         assert metrics.value(table.TOMBSTONES_UNUSABLE) == 2
 
-    def test_a_tombstone_is_never_set_aside_as_poison(self) -> None:
+    def test_a_tombstone_that_is_poison_forgets_nothing_and_is_loudly_rejected(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         notes = KeptNotes()
         for _ in range(2):
             notes.life().reading_alone(tombstone(1, b"a"))
-        deaths = notes.life()
-        assert deaths.poison(tombstone(1, b"a"))
-        frames = frames_of([document(0), tombstone(1, b"a"), document(2)], deaths=deaths)
-        assert forgotten(frames) == [(1, b"a")]
+        stage = fingerprint(deaths=notes.life())
+        stage.adopt({DOCS: 0}, no_watermarks)
+        burst = process(stage, [document(0), tombstone(1, b"a"), document(2)])
+        frames = [
+            decode(FingerprintFrame, record.value, LAYOUT)
+            for record in records(burst.records, "app.fingerprints")
+        ]
+        assert forgotten(frames) == []
+        assert [frame.start + o for frame in frames for o in accounted(frame)] == [1]
+        (rejected,) = records(burst.records, "rejected")
+        assert (rejected.key, rejected.value) == (b"a", None)
+        assert "the index does NOT forget its document" in caplog.text
 
     def test_frames_stay_under_their_size_with_tombstones_alone(self) -> None:
         sent = [tombstone(n, b"%04d" % n * 250) for n in range(3_000)]

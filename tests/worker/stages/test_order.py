@@ -80,8 +80,10 @@ class TestPlaced:
         record = frame(document(0), document(1), number=0)
         sketches = np.zeros((2, slots), np.uint8)
         other = msgspec.structs.replace(placed(record, WHOLE, 0).frame, sketches=sketches)
-        with pytest.raises(FrameError, match=f"sketches has {slots} values .* expected 128"):
-            placed(record._replace(value=encode(other)), WHOLE, 0)
+        one = placed(record._replace(value=encode(other)), WHOLE, 0)
+        assert one.refused is not None
+        assert f"sketches has {slots} values for a text, expected 128" in one.refused
+        assert (one.frame.start, one.frame.end, one.count) == (0, 2, 0)
 
 
 class TestColumns:

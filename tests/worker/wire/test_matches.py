@@ -20,7 +20,7 @@ from worker.wire import FrameError, Ids, MatchFrame, answer_bytes, decode, encod
         ("matched", b"\0" * 4, "counts has 4 bytes, expected 2"),
         ("counts", b"\2\0", "counts has 2 bytes, expected 4"),
         ("counts", b"\2\0\2\0", "similarities has 12 bytes, expected 16"),
-        ("counts", b"\0\0\0\0", "similarities has 12 bytes, expected 0"),
+        ("counts", b"\0\0\0\0", "counts has a document without matches"),
         ("which", b"\0\0", "which has 2 bytes, expected 6"),
         ("which", b"\0\0\1\0\2\0", "which points at document 2 of 2"),
         ("similarities", b"\0" * 8, "similarities has 8 bytes, expected 12"),
@@ -29,6 +29,14 @@ from worker.wire import FrameError, Ids, MatchFrame, answer_bytes, decode, encod
         ("sequences", b"\0" * 24, "ids.lengths has 4 bytes, expected 6"),
         ("ids", Ids.pack([b"a"]).packed(), "ids.lengths has 2 bytes, expected 4"),
         ("accounted", b"\0" * 3, "accounted has 3 bytes, not a whole number of values"),
+        ("accounted", b"\5\0\0\0", "accounted does not ascend within the frame"),
+        ("offsets", b"\0" * 12, "offsets does not ascend within the frame"),
+        ("matched", b"\2\0\0\0\5\0\0\0", "matched does not ascend within the frame"),
+        ("similarities", b"\0\0\xc0\x7f" * 3, "similarities has a value that isn't from 0 to 1"),
+        ("similarities", b"\0\0\0\x40" * 3, "similarities has a value that isn't from 0 to 1"),
+        ("ids", Ids.pack([b"a", b"\xff\xff"]).packed(), "ids is not UTF-8 at byte 1"),
+        ("number", 1 << 48, "number or first is no number of a document"),
+        ("first", -1, "number or first is no number of a document"),
     ],
 )
 def test_an_answer_that_contradicts_itself_is_refused(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
-from lsh import Fingerprinter
-from lsh._core import Signed
+from lsh import Fingerprinter, _core
 from tests.support.breadth import mostly_slow
-from tests.support.checker import reason
+from tests.support.checker import Source, reason, source
+from tests.support.checker.history import header
 from tests.support.life import Life
 from tests.support.texts import near_copies
 from tests.world.conftest import Make
@@ -18,6 +19,8 @@ from tests.world.crash.proof import Oracle
 from tests.world.measures import Measures
 from tests.world.world import World
 from worker.stages import Fingerprint
+from worker.stages.framing import Aside, Framer, Signed, Span
+from worker.wire import FRAME_BYTES, FingerprintFrame, Request
 
 POISON = "kills whoever reads it"
 
@@ -29,7 +32,7 @@ class Mortal(Fingerprinter):
         super().__init__(world.topology.layout.parameters)
         self._die = die
 
-    def sign(self, texts: Iterable[str]) -> Signed:
+    def sign(self, texts: Iterable[str]) -> _core.Signed:
         if any(POISON in text for text in texts):
             self._die()
         return super().sign(texts)
@@ -50,6 +53,55 @@ def mortal(world: World) -> list[str]:
 
     world.mistake = born
     return died
+
+
+class Buggy(Framer):
+    """Makes frames whose allowances have ids that no answer can name."""
+
+    def frames(self, span: Span, signed: Signed, aside: Aside) -> Iterator[FingerprintFrame]:
+        for frame in super().frames(span, signed, aside):
+            huge = tuple(replace(one, id=b"i" * 70_000) for one in frame.corrections)
+            yield replace(frame, corrections=huge)
+
+
+def with_a_frame_that_nobody_can_carry_out(run: World) -> dict[Source, str]:
+    """Give the topic of each record, after an earlier worker has written such a frame."""
+
+    def born(life: Life) -> None:
+        stage = life.loops["fingerprint"].stage
+        assert isinstance(stage, Fingerprint)
+        stage._framer = Buggy(run.topology.layout.id, FRAME_BYTES)
+
+    texts = near_copies(36, 2)
+    run.mistake = born
+    run.start("a")
+    run.feed(texts[:12])
+    run.rounds(3)
+    run.correct(Request("allow", "a", texts[0][1]))
+    run.feed([*texts[12:16], ("again", texts[0][1])])
+    run.rounds(3)
+    run.leave("a")
+    run.mistake = lambda _: None
+    run.start("b")  # Its disk is empty, so it replays what "a" has answered.
+    run.feed([*texts[16:], ("and again", texts[0][1])])
+    run.finish()
+    history = run.history()
+    left = [*history.unique, *history.duplicate, *history.rejected]
+    assert sorted(map(source, left)) == sorted((one.partition, one.offset) for one in run.inputs)
+    assert {reason(one) for one in history.rejected} == {"refused-frame"}
+    last = run.inputs[-1]
+    assert (last.partition, last.offset) in map(source, history.duplicate)
+    return {source(one): f"{one.topic} {header(one, 'neardup-matches')!r}" for one in left}
+
+
+def test_a_frame_that_nobody_can_carry_out_costs_its_own_documents(make: Make) -> None:
+    found = [
+        with_a_frame_that_nobody_can_carry_out(make(World, Measures(shards=shards, batch=8)))
+        for shards in (1, 3)
+    ]
+    assert found[0] == found[1]
+    rejected = [one for one in found[0].values() if one.startswith("neardup.rejected")]
+    assert 1 <= len(rejected) <= 6
 
 
 PLACES: Final = ((5,), (0,), (35,), (4, 6), (8, 9, 10, 11), (0, 1, 2, 3))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from time import sleep
 from typing import Any, Final
 
 import msgspec
@@ -54,19 +55,29 @@ class RegistryFormat(JsonFormat):
         if fetch is None:
             assert registry is not None  # noqa: S101 -- one of the two is given
             fetch = Registry(registry).fetch
+        ask = fetch
+
+        def fetched(ident: int | str) -> Fetched:
+            with self.waiting():
+                return ask(ident)
+
+        def pause(seconds: float) -> None:
+            with self.waiting():
+                sleep(seconds)
+
         texts = list(map(parse, options.text_fields))
         others = [options.id_field, options.time_field, options.deleted_id_field]
         paths = [parse(name) for name in others if name is not None]
         needed = wanted(texts, paths)
         self._names = list(dict.fromkeys([*needed.fields, *(one.name for one in texts + paths)]))
-        self._values = Schemas(fetch, self._decoder_of(needed))
+        self._values = Schemas(fetched, self._decoder_of(needed), pause=pause)
         self._known = self._values.known
         super().__init__(options)
         self._plain = False
         self._read_time = _with_moments(self._read_time)
         self._marked_keys = None
         if options.key == "registry":
-            self._marked_keys = Schemas(fetch, self._decoder_of(None))
+            self._marked_keys = Schemas(fetched, self._decoder_of(None), pause=pause)
             self.keys = _KeysWithSchema(
                 "auto", options.max_id_bytes, self._marked_keys, options.id_field
             )
