@@ -23,7 +23,7 @@ from worker.admin.forgetting import judged_reader, send
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus
 from worker.bus.kafka.bus import KafkaBus
-from worker.cli.campaigns import Server
+from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.cli.sent import await_judged, documents_there, places
@@ -211,7 +211,7 @@ def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, wait: bool)
     yield f"Undo: neardup allow --remove {which}"
 
 
-def show_corrections(server: Server, *, as_json: bool) -> None:
+def show_corrections(server: Client, *, as_json: bool) -> None:
     """Print what a server knows of corrections.
 
     Raises:

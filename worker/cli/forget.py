@@ -18,7 +18,8 @@ from worker.admin.forgetting import answered_up_to, found, judged_reader, send
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus, BusError, LogReader, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.cli.campaigns import Server, members_of
+from worker.cli.campaigns import members_of
+from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.query import matches_of
 from worker.cli.screen import print_json, tell
@@ -46,7 +47,7 @@ class _Left(NamedTuple):
     until: str
 
 
-def chosen(server: Server, group: str | None, text: str | None, *, yes: bool) -> list[str]:
+def chosen(server: Client, group: str | None, text: str | None, *, yes: bool) -> list[str]:
     """Return the ids of a group's members, or of what is near to a text, once that is confirmed.
 
     Raises:
@@ -56,7 +57,7 @@ def chosen(server: Server, group: str | None, text: str | None, *, yes: bool) ->
         ids, of = members_of(server, group), f"of group {group}"
     else:
         # A server names at most as many as a record does.
-        ids, of = matches_of(server.url, server.token, text or ""), "near to this text"
+        ids, of = matches_of(server, text or ""), "near to this text"
     ids = list(dict.fromkeys(ids))
     if not ids:
         raise CommandError(f"there is no document {of}", EXIT_FAILED)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.worker.queries.correction_server import SONG, Server, served
 from worker.cli.allow import show_corrections
-from worker.cli.campaigns import Server as Asked
+from worker.cli.client import Client
 from worker.cli.errors import CommandError
 from worker.cli.forget import chosen
 from worker.stages.corrections import erasure_name
@@ -26,8 +26,8 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def asked(server: Server) -> Asked:
-    return Asked(f"http://127.0.0.1:{server.port}", None)
+def asked(server: Server) -> Client:
+    return Client(f"http://127.0.0.1:{server.port}", "correct")
 
 
 class Terminal(io.StringIO):
@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
 
 
 def test_the_list_says_who_when_and_why(
-    server: Server, asked: Asked, capsys: pytest.CaptureFixture[str]
+    server: Server, asked: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_corrections(asked, as_json=False)
     assert capsys.readouterr().out == "nothing is corrected\n"
@@ -60,7 +60,7 @@ def test_the_list_says_who_when_and_why(
 
 @pytest.mark.parametrize("by", ["group", "text"])
 def test_what_would_be_forgotten_is_said_and_confirmed(
-    asked: Asked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
+    asked: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     group = asked.get("/v1/documents/s0/group", {}, dict)["id"] if by == "group" else None
     text = SONG if by == "text" else None
@@ -79,10 +79,10 @@ def test_what_would_be_forgotten_is_said_and_confirmed(
         chosen(asked, group, text, yes=False)
 
 
-def test_if_there_is_nothing_it_says_so(asked: Asked) -> None:
+def test_if_there_is_nothing_it_says_so(asked: Client) -> None:
     with pytest.raises(CommandError, match="there is no document near to this text"):
         chosen(asked, None, "Something else entirely, of which there is no copy so far.", yes=True)
     with pytest.raises(CommandError, match="no group"):
         chosen(asked, "987654321", None, yes=True)
     with pytest.raises(CommandError, match="nothing answers there"):
-        chosen(Asked("http://127.0.0.1:9", None), "1", None, yes=True)
+        chosen(Client("http://127.0.0.1:9", "correct"), "1", None, yes=True)

@@ -183,7 +183,7 @@ def test_a_worker_that_is_asked_is_named_as_one() -> None:
     pages = Pages(Metrics(), Health)
     with serving("127.0.0.1", 0, pages.answer) as port:
         said = refused(TEXT, "--server", f"127.0.0.1:{port}")
-    assert "takes no queries (status 405); workers don't" in said
+    assert "takes no queries (status 404); workers don't" in said
     assert "--server URL" in said
 
 
