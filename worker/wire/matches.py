@@ -60,7 +60,8 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     float32 follow ``similarities``, with 0 for a match that has none. If no match has any, they
     are None.
 
-    ``forgotten`` are the tombstones of the range whose id the shard had a document of.
+    ``forgotten`` are the tombstones of the range whose id the shard had a document of. Shard 0 adds
+    the allowances that hold and the withdrawals of one that held, with the `erasure_name` of each.
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
