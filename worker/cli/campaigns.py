@@ -24,7 +24,7 @@ from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings import Settings
 from worker.visible import counted
 
-__all__ = ["Wanted", "members_of", "of_files", "of_server"]
+__all__ = ["Outline", "Wanted", "members_of", "of_files", "of_server"]
 
 _PAGE = 1_000
 _ALL = 1 << 62
@@ -58,13 +58,34 @@ def of_server(server: Client, wanted: Wanted) -> None:
         _show_members(_group(server, wanted.members, wanted.limit), wanted)
 
 
-def members_of(server: Client, group: str) -> list[str]:
-    """Return the ids of all members of a group.
+class Cluster(msgspec.Struct):
+    """Members of a group that match the first one of them, and how many there are."""
+
+    size: int
+    members: list[GroupMember]
+
+
+class Outline(msgspec.Struct):
+    """Of what a group consists: the largest of ``count`` clusters.
+
+    ``least`` is the least similarity of one of the ``compared`` members to the representative.
+    """
+
+    size: int
+    compared: int
+    least: float | None
+    count: int
+    clusters: list[Cluster]
+
+
+def members_of(server: Client, group: str) -> tuple[list[str], Outline]:
+    """Return the ids of all members of a group, and of what it consists.
 
     Raises:
         CommandError: the server can't be asked, or keeps no such group.
     """
-    return [one.id for one in _group(server, group, _ALL).members or ()]
+    members = [one.id for one in _group(server, group, _ALL).members or ()]
+    return members, server.get(f"{_path(group)}/outline", {}, Outline)
 
 
 def _listed(server: Client, wanted: Wanted) -> Groups:
@@ -82,9 +103,13 @@ def _listed(server: Client, wanted: Wanted) -> Groups:
         asked["cursor"] = page.next
 
 
+def _path(group: str) -> str:
+    return f"{GROUPS_PATH}/{quote(group, safe='')}"
+
+
 def _group(server: Client, name: str, limit: int) -> Group:
     """Return a group with its members, of as many pages as it takes."""
-    path, asked = f"{GROUPS_PATH}/{quote(name, safe='')}", dict[str, object]()
+    path, asked = _path(name), dict[str, object]()
     members: list[GroupMember] = []
     while True:
         asked["limit"] = min(_PAGE, limit - len(members))

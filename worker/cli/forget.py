@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from time import sleep
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from worker.admin.lookup import records_of
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus, BusError, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.cli.campaigns import members_of
+from worker.cli.campaigns import Outline, members_of
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.query import matches_of
@@ -54,8 +54,10 @@ def chosen(server: Client, group: str | None, text: str | None, *, yes: bool) ->
     Raises:
         CommandError: the server can't be asked, there are none, or that wasn't confirmed.
     """
+    consists: Sequence[str] = ()
     if group is not None:
-        ids, of = members_of(server, group), f"of group {group}"
+        ids, outline = members_of(server, group)
+        of, consists = f"of group {group}", list(_consists(outline))
     else:
         # A server names at most as many as a record does.
         ids, of = matches_of(server, text or ""), "near to this text"
@@ -63,6 +65,8 @@ def chosen(server: Client, group: str | None, text: str | None, *, yes: bool) ->
     if not ids:
         raise CommandError(f"there is no document {of}", EXIT_FAILED)
     tell(f"{counted(len(ids), 'document')} {of}: {_named(ids)}")
+    for said in consists:
+        tell(said)
     if yes:
         return ids
     if not sys.stdin.isatty():
@@ -70,6 +74,22 @@ def chosen(server: Client, group: str | None, text: str | None, *, yes: bool) ->
     if not typer.confirm("Forget them?", err=True):
         raise CommandError("nothing was sent", EXIT_FAILED)
     return ids
+
+
+def _consists(outline: Outline) -> Iterator[str]:
+    """Yield of what a group consists, so that nobody forgets what others have joined to it."""
+    of = "" if outline.compared == outline.size else f" of the {outline.compared:,} compared"
+    if outline.least is not None:
+        yield f"The least similarity{of} to the representative is {outline.least:.2f}"
+    if outline.count > 1:
+        clusters = counted(outline.count, "cluster")
+        yield f"It is a chain of {clusters} of documents that match the first one of each:"
+        for one in outline.clusters:
+            more = ", …" if one.size > len(one.members) else ""
+            named = ", ".join(member.id for member in one.members)
+            yield f"  {counted(one.size, 'document')}: {named}{more}"
+        if outline.count > len(outline.clusters):
+            yield f"  and {counted(outline.count - len(outline.clusters), 'smaller one')}"
 
 
 def forget(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.command_line import neardup
-from worker.cli.client import APPLICATION, Client
+from tests.worker.cli.strangers import listening
+from worker.cli.client import Client
 from worker.cli.errors import CommandError
 from worker.settings import ConfigurationError, load
 
@@ -28,68 +24,6 @@ COMMANDS = (
     ["forget", "--group", "7", "--yes"],
     ["forget", "--text", TEXT, "--yes"],
 )
-
-
-class Stranger:
-    """Whatever listens on a port: the names that it gives itself in turns, and what it was sent."""
-
-    def __init__(self, names: Sequence[str | None], body: bytes, status: int) -> None:
-        self.names = list(names)
-        self.body = body
-        self.status = status
-        self.asked: list[tuple[str, str | None, bytes]] = []
-        self.port = 0
-
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        length = int(handler.headers.get("Content-Length", 0))
-        sent = handler.rfile.read(length)
-        token = handler.headers.get("Authorization")
-        self.asked.append((f"{handler.command} {handler.path}", token, sent))
-        name = self.names.pop(0) if len(self.names) > 1 else self.names[0]
-        handler.send_response(self.status)
-        if name is not None:
-            handler.send_header(APPLICATION, name)
-        handler.send_header("Content-Length", str(len(self.body)))
-        handler.end_headers()
-        handler.wfile.write(self.body)
-
-
-@contextmanager
-def listening(
-    *names: str | None,
-    body: bytes = b'{"id": "secret"}',
-    status: int = 200,
-    certificate: Mapping[str, Path] | None = None,
-) -> Iterator[Stranger]:
-    one = Stranger(names, body, status)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            one.answer(self)
-
-        do_POST = do_GET  # noqa: N815 -- its name
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 -- its names
-            del format, args
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, request: object, client_address: object) -> None:
-            """Say nothing of a client that doesn't trust the certificate."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    if certificate is not None:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate["cert"], certificate["key"])
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    one.port = server.server_port
-    try:
-        yield one
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture
