@@ -101,7 +101,9 @@ def ask_state(
             similarity, position = settings.similarity, shards.position
             least = similarity.threshold, similarity.containment
             reply = Reply(least[0], position, None, None, [answer], least[1])
-    except (StateError, StoreDamaged) as error:
+    except StateError as error:
+        raise CommandError(str(error)) from None
+    except StoreDamaged as error:
         raise CommandError(str(error), EXIT_FAILED) from None
     _print(reply, as_json=as_json)
 

@@ -170,7 +170,7 @@ def test_other_parameters_are_refused_with_the_difference(state: Path, tmp_path:
 
 
 def test_what_is_no_state_or_no_server_is_an_error_in_one_line(tmp_path: Path) -> None:
-    assert "has no state of neardup" in refused(TEXT, "--state", tmp_path)
+    assert "has no state of neardup" in refused(TEXT, "--state", tmp_path, status=2)
     said = refused(TEXT, "--server", "127.0.0.1:1")
     assert "127.0.0.1:1: nothing answers there. Start a `neardup serve`" in said
     assert "must be like http://host:9465" in refused(TEXT, "--server", "ftp://x", status=2)
