@@ -103,7 +103,7 @@ def test_what_the_index_is_made_of_may_not(launch: Launch) -> None:
     more = {"similarity": {"threshold": 0.6}}
     said = neardup(application, more, "init", "--accept", status=2)
     assert "similarity.threshold is 0.8 there and 0.6 here" in said
-    assert "another --app" in said
+    assert "`neardup reindex --threshold 0.6`" in said
 
 
 def test_before_the_first_document_all_of_it_may_be_replaced(launch: Launch) -> None:

@@ -45,7 +45,7 @@ def in_force(application: ApplicationUnderTest, settings: Settings) -> list[Answ
     if plan is None:
         base = Plan.of(settings).base
         return [Answering(base, 0, settings, application.topology)]
-    known = {one.number: one for one in (plan.base, *plan.left, *plan.generations())}
+    known = {one.number: one for one in plan.ever()}
     since = {0: 0}
     for log, generation in {one.log: one for one in known.values()}.items():
         taken_over = application.hand_overs(generation.topology(application.topology))

@@ -29,7 +29,8 @@ class Server(WorkerProcess):
 
     def ask(self, document: Path) -> Any:  # noqa: ANN401 -- JSON
         """Ask about a document by the command line."""
-        done = on_kafka("query", "--json", "--server", self._url("queries"), "--file", document)
+        place = ("--config", self.config, "--server", self._url("queries"))
+        done = on_kafka("query", "--json", *place, "--file", document)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

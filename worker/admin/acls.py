@@ -288,7 +288,10 @@ def _allow(names: _Names) -> Iterator[Grant]:
     one, role = names.topology, "allow"
     yield from _sends(names, role)
     waits = "without `--no-wait`"
+    known = "without it, whether a text is allowed is not known"
     yield Grant("group", one.group("route"), "Describe", role=role, when=waits)
+    yield from names.topic(names.matches, "Read", role=role, when=known)
+    yield from names.topic(names.later, "Read", role=role, when=f"{_REINDEXED}; {known}")
     yield from _looks_up(names, role, "with `--id`")
 
 
@@ -299,7 +302,7 @@ def _forget(names: _Names) -> Iterator[Grant]:
     yield Grant("group", one.group("route"), "Describe", role=role, when=waits)
     yield from names.topic(names.matches, "Read", role=role, when=known)
     yield from names.topic(names.later, "Read", role=role, when=f"{_REINDEXED}; {known}")
-    yield from _looks_up(names, role, "with `--undo`")
+    yield from _looks_up(names, role, "with `--undo`; without it, ids that never were are sent")
 
 
 def _skip(names: _Names) -> Iterator[Grant]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from lsh import SWITCHES
 from worker.settings import Settings
 from worker.topology import Topology
 
@@ -17,17 +18,20 @@ __all__ = [
     "dump",
     "load",
     "partitions_in",
+    "way_on",
     "with_similarity",
 ]
 
 _VERSION = 1
+_OF_VERSION = " of this version of neardup"
 _BOILERPLATE = "similarity.boilerplate (the digest of its lines)"
+_SEED = "similarity.seed (its digest)"
 _PARAMETERS = {
-    "scheme": "the fingerprint scheme of this version of neardup",
-    "normaliser": "the normaliser of this version of neardup",
-    "unicode": "the Unicode data of this version of neardup",
-    "sketch_bits": "the sketch size of this version of neardup",
-    "seed_digest": "similarity.seed (its digest)",
+    "scheme": f"the fingerprint scheme{_OF_VERSION}",
+    "normaliser": f"the normaliser{_OF_VERSION}",
+    "unicode": f"the Unicode data{_OF_VERSION}",
+    "sketch_bits": f"the sketch size{_OF_VERSION}",
+    "seed_digest": _SEED,
     "boilerplate": _BOILERPLATE,
 }
 """What isn't a setting by the name that `Parameters.describe` gives."""
@@ -47,6 +51,21 @@ _BY_CHOICE = ("documents.", "limits.", "topics.")
 """What an operator may change while the application goes on. The rest decides what the stages'
 frames and the index mean, and is fixed once there are any."""
 
+_REINDEXED = {
+    "index.shards": "--shards",
+    "index.absorb": "--absorb",
+    "index.bucket_capacity": "--bucket-capacity",
+    _WINDOW: "--window",
+    "similarity.threshold": "--threshold",
+    _CONTAINMENT: "--containment",
+}
+"""What `neardup reindex` changes from the fingerprints, by its options."""
+_FROM_DOCUMENTS = {
+    f"similarity.{name}"
+    for name in ("shingle", "shingle_size", "slots", "bands", "rows", *SWITCHES)
+}
+"""What it changes with new fingerprints."""
+
 Facts = Mapping[str, object]
 """By the name of the setting: scalars, and lists of them."""
 
@@ -63,6 +82,25 @@ class Difference:
     def by_choice(self) -> bool:
         """Tell whether an operator may change it while the application goes on."""
         return self.name.startswith(_BY_CHOICE)
+
+
+def way_on(one: Difference, app: str, *, begun: bool) -> str:
+    """Return what to do about a difference; ``begun``: whether the application has frames."""
+    if one.by_choice or not begun:
+        return "`neardup init --accept` makes all workers use the settings given here"
+    back = f"set {one.name} to {one.recorded} again"
+    if one.name in _REINDEXED:
+        change = f"{_REINDEXED[one.name]} {one.here}".replace('"', "")
+        return f"{back}, or change it for all workers: `neardup reindex {change}`"
+    if one.name in _FROM_DOCUMENTS:
+        anew = "`neardup reindex --from-documents`"
+        return f"{back}, or make new fingerprints by these settings: {anew}"
+    if one.name.endswith(_OF_VERSION):
+        back = "run the version of neardup that its other workers run"
+    elif one.name in {_SEED, _BOILERPLATE}:
+        setting = one.name.split(" ")[0]
+        back = f"put the {setting} back that its other workers have; no reindex can change it"
+    return f"{back}. For another one, begin another application: --app OTHER --from app:{app}"
 
 
 def agreed(settings: Settings, topology: Topology) -> Facts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from worker.admin.agreement import Difference, Facts, agreed, differences, partitions_in
+from worker.admin.agreement import Difference, Facts, agreed, differences, partitions_in, way_on
 from worker.admin.cluster import Cluster, TopicState
 from worker.admin.cut_logs import CutLog, cut_logs
 from worker.admin.layout_record import recorded
@@ -70,10 +70,10 @@ class _Topics:
     reindexed: Plan | None
     others: list[Difference]
 
-    def problems(self, way_on: str = "") -> Iterator[Problem]:
+    def problems(self, recounted: str = "") -> Iterator[Problem]:
         """Yield what is wrong with topics and their settings."""
         for one in self.plans:
-            yield from _topic(one, self.states[one.name], way_on)
+            yield from _topic(one, self.states[one.name], recounted)
         if self.states[self.topology.documents] is not None:
             yield from _bounds(self.topology, self.states)
 
@@ -91,7 +91,7 @@ def _topics(cluster: Cluster, settings: Settings) -> _Topics:
     reindexed = planned(cluster, settings)
     others = [] if reindexed is None else list(other_rules(reindexed, settings))
     base = settings
-    if reindexed is not None and not others:
+    if reindexed is not None:
         base, settings = reindexed.begun(settings), reindexed.settings(settings)
     named = settings.topology(1)
     first = list(plan(settings, named, DEFAULT_MAX_BYTES))
@@ -133,14 +133,17 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
     internal = topology.internal()
     begun = bool(used_topics({p: span for p, span in ranges.items() if p.topic in internal}))
-    different = found.others or _different(found.base, topology, topics, found.facts)
-    problems = list(_layout(topology, different, begun=begun))
+    different = _different(found.base, topology, topics, found.facts)
+    problems = [
+        *_layout(topology, found.others, begun=True),
+        *_layout(topology, different, begun=begun),
+    ]
     if found.reindexed is not None and not found.others:
         problems += _outdated(topology, found.reindexed, given)
     if any(one.name == "index.shards" for one in different or ()):
         # These settings then expect the wrong topics and groups: other checks mean nothing.
         return Inspection(topology, found.brokers, plans, topics, committed, ranges, problems, [])
-    problems += found.problems(_way_on(topology) if begun else "")
+    problems += found.problems(_other_application(topology) if begun else "")
     truncated: list[CutLog] = []
     if documents is not None:
         problems += check_offsets(
@@ -231,21 +234,16 @@ def _layout(
         )  # fmt: skip
         return
     for one in different:
-        fix = "use another --app for other parameters"
-        if one.name.startswith("similarity."):
-            fix += ", or neardup reindex --from-documents"
-        if one.by_choice or not begun:
-            fix = "neardup init --accept, to make all workers use the settings given here"
         yield Problem(
             "error", topology.layout_log, one.name, f"{one.here} here",
             f"{one.recorded}, as for all workers of {topology.app}",
             "workers that differ would judge the same documents differently" if one.by_choice
             else "workers that differ don't understand each other's frames",
-            fix=fix,
+            fix=way_on(one, topology.app, begun=begun),
         )  # fmt: skip
 
 
-def _way_on(topology: Topology) -> str:
+def _other_application(topology: Topology) -> str:
     """Return how to continue with another number of partitions. Kafka can't take one away."""
     return (
         f"begin another application where this one stopped publishing: neardup topics create --app"
@@ -254,8 +252,8 @@ def _way_on(topology: Topology) -> str:
     )
 
 
-def _topic(one: TopicPlan, state: TopicState | None, way_on: str) -> Iterator[Problem]:
-    """Yield a topic's problems; ``way_on`` is for wrong partitions once work has begun."""
+def _topic(one: TopicPlan, state: TopicState | None, recounted: str) -> Iterator[Problem]:
+    """Yield a topic's problems; ``recounted`` mends wrong partitions once work has begun."""
     if state is None:
         yield Problem(
             "error" if one.required else "warning", one.name, "the topic", "missing", "there",
@@ -275,7 +273,7 @@ def _topic(one: TopicPlan, state: TopicState | None, way_on: str) -> Iterator[Pr
             "its number of partitions",
             str(state.partitions),
             one.partitions_why,
-            fix=_recounted(one, state, way_on) if one.internal else one.partitions_fix,
+            fix=recounted or _recounted(one, state) if one.internal else one.partitions_fix,
         )
     for rule in one.rules:
         given = state.settings.get(rule.setting)
@@ -284,10 +282,8 @@ def _topic(one: TopicPlan, state: TopicState | None, way_on: str) -> Iterator[Pr
     yield from _replication(one.name, state)
 
 
-def _recounted(one: TopicPlan, state: TopicState, way_on: str) -> str:
+def _recounted(one: TopicPlan, state: TopicState) -> str:
     """Return how to mend the partitions of a topic between the stages, without deleting it."""
-    if way_on:
-        return way_on
     if state.partitions < one.partitions:
         return (
             f"kafka-topics.sh --bootstrap-server ... --alter --topic {one.name}"

@@ -10,10 +10,18 @@ from contextlib import closing
 from random import uniform
 from time import sleep
 
-from worker.admin.agreement import Difference, Facts, agreed, differences, dump, partitions_in
+from worker.admin.agreement import (
+    Difference,
+    Facts,
+    agreed,
+    differences,
+    dump,
+    partitions_in,
+    way_on,
+)
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import LAYOUT_KEY, recorded
-from worker.admin.reindex.in_use import as_begun
+from worker.admin.reindex.in_use import in_use, other_rules, planned
 from worker.admin.starts import used_topics
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing
 from worker.bus.compacted import PARTITION
@@ -41,7 +49,7 @@ def agree(
         BusError: the cluster doesn't answer, or refuses.
     """
     begun = bool(used_topics(cluster.ranges(topology.internal())))
-    settings = as_begun(cluster, settings)
+    settings = _as_begun(cluster, settings)
     topology = settings.topology(topology.layout.begun_with)
     return _record(cluster, topology, agreed(settings, topology), begun=begun, replace=replace)
 
@@ -58,11 +66,25 @@ def refuse_others(cluster: Cluster, settings: Settings) -> None:
     known = recorded(cluster, named) if named.layout_log in counts else None
     if known is None:
         return
-    settings = as_begun(cluster, settings)
-    topology = settings.topology(partitions_in(known, named.documents) or 1)
-    there = {topic: count for topic, count in topology.internal().items() if topic in counts}
+    base = _as_begun(cluster, settings)
+    topology = base.topology(partitions_in(known, named.documents) or 1)
+    used = in_use(cluster, settings).topology(topology.layout.begun_with).internal()
+    there = {topic: count for topic, count in used.items() if topic in counts}
     begun = bool(used_topics(cluster.ranges(there)))
-    _refuse(topology, differences(known, agreed(settings, topology)), begun=begun, replace=False)
+    _refuse(topology, differences(known, agreed(base, topology)), begun=begun, replace=False)
+
+
+def _as_begun(cluster: Cluster, settings: Settings) -> Settings:
+    """Return settings as those with which the application began.
+
+    Raises:
+        ConfigurationError: they are those of none of its generations.
+    """
+    plan = planned(cluster, settings)
+    if plan is None:
+        return settings
+    _refuse(settings.topology(1), list(other_rules(plan, settings)), begun=True, replace=False)
+    return plan.begun(settings)
 
 
 def _record(
@@ -95,13 +117,12 @@ def _refuse(topology: Topology, found: list[Difference], *, begun: bool, replace
     if begun and fixed:
         raise ConfigurationError(
             f"{topology.app} runs with other settings, which can't be changed once it has begun:"
-            f" {_listed(fixed)}. To use these, choose another --app; with --from"
-            f" app:{topology.app} it begins where this one stopped publishing"
+            f" {_listed(fixed)}; {way_on(fixed[0], topology.app, begun=begun)}"
         )
     if found and not replace:
         raise ConfigurationError(
-            f"{topology.app} was set up with other settings: {_listed(found)}. To make all workers"
-            " use these from now on, run `neardup init --accept`"
+            f"{topology.app} was set up with other settings: {_listed(found)};"
+            f" {way_on(found[0], topology.app, begun=begun)}"
         )
 
 

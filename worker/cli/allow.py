@@ -19,21 +19,21 @@ from rich.text import Text
 from lsh import Fingerprinter
 from worker.admin import Cluster
 from worker.admin.correcting import allowance, correction, corrector
-from worker.admin.forgetting import judged_reader, send
+from worker.admin.forgetting import send
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus
 from worker.bus.kafka.bus import KafkaBus
-from worker.cli.campaigns import Server
+from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.screen import line, print_json, screen, shown, tell
-from worker.cli.sent import await_judged, documents_there, places
+from worker.cli.sent import documents_there, judged_and_found, places
 from worker.formats.base import Unreadable
 from worker.formats.choice import document_format
 from worker.queries.correcting import Made, MadeList
 from worker.queries.lookup import Gone, Lookup
 from worker.settings import Settings
 from worker.settings.units import duration_text
-from worker.stages.corrections import MOST_ALLOWANCES
+from worker.stages.corrections import MOST_ALLOWANCES, erasure_name
 from worker.topology import Topology
 from worker.visible import counted
 from worker.wire import CorrectionError, Request
@@ -99,16 +99,37 @@ def allow_on(
         msgspec.structs.replace(one, by=by, why=one.why or wanted.why)
         for one in _requests(bus, settings, topology, wanted)
     ]
-    sent = send(bus, topology, [correction(topology, one) for one in requests])
+    records = [correction(topology, one) for one in requests]
+    names = {one.id: erasure_name(one.id.encode()) for one in requests}
+    ids = list(names)
+    refused: list[str] | None = None
     if wait:
-        with closing(judged_reader(bus, topology)) as reader:
-            await_judged(reader, sent, pause, _CORRECTIONS)
-    ids = list(dict.fromkeys(one.id for one in requests))
+        known = names.values()
+        sent, done = judged_and_found(bus, topology, records, known, pause, _CORRECTIONS)
+        if done is not None:
+            refused = [ident for ident, name in names.items() if name not in done]
+    else:
+        sent = send(bus, topology, records)
     if as_json:
-        print_json({"ids": ids, "corrections": places(sent), "judged": wait})
-        return
-    for said in _said(settings, wanted, ids, wait=wait):
-        tell(said)
+        print_json({"ids": ids, "corrections": places(sent), "judged": wait, "refused": refused})
+    if refused:
+        raise CommandError(_why_refused(wanted, ids, refused), EXIT_FAILED)
+    if not as_json:
+        for said in _said(settings, wanted, ids, known=refused is not None):
+            tell(said)
+
+
+def _why_refused(wanted: Wanted, ids: Sequence[str], refused: Sequence[str]) -> str:
+    if wanted.remove is not None:
+        return (
+            f"there is no allowance {wanted.remove!r}, so nothing is withdrawn; `neardup allow"
+            " --list` names those that hold"
+        )
+    of = f"{len(refused):,} of {len(ids):,} texts are" if len(ids) > 1 else "the text is"
+    return (
+        f"{of} not allowed: {MOST_ALLOWANCES:,} allowances hold, which is the most. Withdraw some"
+        " (`neardup allow --list` names them, `neardup allow --remove ALLOWANCE`), and run it again"
+    )
 
 
 def _requests(
@@ -191,19 +212,26 @@ def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
             raise CommandError(f"{path}:{number}: {error}; nothing was sent") from None
 
 
-def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, wait: bool) -> Iterator[str]:
-    """Yield what was done, how long that holds, and how to undo it."""
+def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, known: bool) -> Iterator[str]:
+    """Yield what was done, how long that holds, and how to undo it.
+
+    ``known``: whether the shards have said that they have done it.
+    """
     if wanted.remove is not None:
-        yield f"{wanted.remove} withdrawn: what is near to its text is judged like all others"
+        done = "withdrawn" if known else "sent to be withdrawn; if it holds, it ends there"
+        yield f"{wanted.remove} {done}: what is near to its text is judged like all others"
         yield "Undo: neardup allow TEXT"
         return
     near = "has the same normal form" if wanted.exact else "is near to"
-    ending = "." if wait else ", once the shards have read it."
+    when = "from here on"
+    if not known:
+        when = f"once the shards have read it, unless {MOST_ALLOWANCES:,} allowances hold"
     of = "it" if len(ids) == 1 else "one of them"
     what = f"{near} as {of}" if wanted.exact else f"{near} {of}"
     if wanted.file is not None and not wanted.exact:
         what = f"{near} {of} (or the same, where the file says so)"
-    yield f"{counted(len(ids), 'text')} allowed: what {what} is unique from here on{ending}"
+    done = "allowed" if known else "sent to be allowed"
+    yield f"{counted(len(ids), 'text')} {done}: what {what} is unique {when}."
     window = settings.index.window_ms
     if window is not None:
         yield f"That holds for {duration_text(window)} (index.window); allow again to renew it."
@@ -211,7 +239,7 @@ def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, wait: bool)
     yield f"Undo: neardup allow --remove {which}"
 
 
-def show_corrections(server: Server, *, as_json: bool) -> None:
+def show_corrections(server: Client, *, as_json: bool) -> None:
     """Print what a server knows of corrections.
 
     Raises:

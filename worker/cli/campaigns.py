@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import csv
-import http.client
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote, urlencode
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.inputs import Inputs
-from worker.cli.query import reason_of, send
 from worker.cli.screen import fitted, line, print_json, screen, shown, tell
 from worker.groups.components import Components, Name
 from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings import Settings
 from worker.visible import counted
 
-__all__ = ["Server", "Wanted", "members_of", "of_files", "of_server"]
-
-T = TypeVar("T")
+__all__ = ["Outline", "Wanted", "members_of", "of_files", "of_server"]
 
 _PAGE = 1_000
 _ALL = 1 << 62
@@ -49,29 +46,7 @@ class Wanted(NamedTuple):
     as_csv: bool
 
 
-class Server(NamedTuple):
-    """A server, and the token that it may take."""
-
-    url: str
-    token: bytes | None
-
-    def get(self, path: str, asked: Mapping[str, object], kind: type[T]) -> T:
-        """Return what it answers.
-
-        Raises:
-            CommandError: it can't be reached, or refuses.
-        """
-        status, said = send(self.url, "GET", f"{path}?{urlencode(asked)}", token=self.token)
-        if status != http.client.OK:
-            raise CommandError(f"{self.url}: {reason_of(status, said)}", EXIT_FAILED)
-        try:
-            return msgspec.json.decode(said, type=kind)
-        except ValueError as error:
-            why = f"{self.url}: not an answer of neardup serve: {error}"
-            raise CommandError(why, EXIT_FAILED) from None
-
-
-def of_server(server: Server, wanted: Wanted) -> None:
+def of_server(server: Client, wanted: Wanted) -> None:
     """Show the groups of a server.
 
     Raises:
@@ -83,16 +58,37 @@ def of_server(server: Server, wanted: Wanted) -> None:
         _show_members(_group(server, wanted.members, wanted.limit), wanted)
 
 
-def members_of(server: Server, group: str) -> list[str]:
-    """Return the ids of all members of a group.
+class Cluster(msgspec.Struct):
+    """Members of a group that match the first one of them, and how many there are."""
+
+    size: int
+    members: list[GroupMember]
+
+
+class Outline(msgspec.Struct):
+    """Of what a group consists: the largest of ``count`` clusters.
+
+    ``least`` is the least similarity of one of the ``compared`` members to the representative.
+    """
+
+    size: int
+    compared: int
+    least: float | None
+    count: int
+    clusters: list[Cluster]
+
+
+def members_of(server: Client, group: str) -> tuple[list[str], Outline]:
+    """Return the ids of all members of a group, and of what it consists.
 
     Raises:
         CommandError: the server can't be asked, or keeps no such group.
     """
-    return [one.id for one in _group(server, group, _ALL).members or ()]
+    members = [one.id for one in _group(server, group, _ALL).members or ()]
+    return members, server.get(f"{_path(group)}/outline", {}, Outline)
 
 
-def _listed(server: Server, wanted: Wanted) -> Groups:
+def _listed(server: Client, wanted: Wanted) -> Groups:
     """Return the groups of as many pages as it takes."""
     asked: dict[str, object] = {"sort": wanted.sort, "min": wanted.least}
     if wanted.since is not None:
@@ -107,9 +103,13 @@ def _listed(server: Server, wanted: Wanted) -> Groups:
         asked["cursor"] = page.next
 
 
-def _group(server: Server, name: str, limit: int) -> Group:
+def _path(group: str) -> str:
+    return f"{GROUPS_PATH}/{quote(group, safe='')}"
+
+
+def _group(server: Client, name: str, limit: int) -> Group:
     """Return a group with its members, of as many pages as it takes."""
-    path, asked = f"{GROUPS_PATH}/{quote(name, safe='')}", dict[str, object]()
+    path, asked = _path(name), dict[str, object]()
     members: list[GroupMember] = []
     while True:
         asked["limit"] = min(_PAGE, limit - len(members))

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from worker.cli.options import SERVE_PORT, App, Bootstrap, Config, Json, for_kafka, settings_of
-
-if TYPE_CHECKING:
-    from worker.cli.campaigns import Server as Asked
+from worker.cli.options import App, Bootstrap, Config, Json, Server, for_kafka, settings_of
 
 __all__ = ["allow", "forget"]
 
-_SERVER = f"http://localhost:{SERVE_PORT}"
 Why = Annotated[
     str,
     typer.Option(
         metavar="REASON", help="The reason, noted with your name: at most 200 characters of it."
     ),
-]
-Server = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help=f"Ask this `neardup serve`. Default: {_SERVER}."),
 ]
 
 
@@ -76,6 +68,7 @@ def allow(
     """
     from worker.cli.allow import Wanted, show_corrections
     from worker.cli.allow import allow as body
+    from worker.cli.client import Client
     from worker.cli.errors import CommandError
     from worker.cli.query import is_file
 
@@ -84,7 +77,7 @@ def allow(
     if text is not None and is_file(text):
         raise CommandError(f"{text} is a file; --file allows the texts in it")
     if show:
-        show_corrections(_server(server, config), as_json=as_json)
+        show_corrections(Client.of(settings_of(config, None, app), server), as_json=as_json)
         return
     wanted = Wanted(text, ident, file, remove, exact, why)
     body(for_kafka(config, bootstrap, app), wanted, wait=not no_wait, as_json=as_json)
@@ -134,6 +127,7 @@ def forget(
     It sends a tombstone for each id: a record on the documents topic without a value, whose key
     is the one that has this id (documents.key). Your own producers may do the same.
     """
+    from worker.cli.client import Client
     from worker.cli.errors import CommandError
     from worker.cli.forget import chosen
     from worker.cli.forget import forget as body
@@ -142,14 +136,6 @@ def forget(
         raise CommandError("ID, --group, --text: give one of them")
     if undo and not ids:
         raise CommandError("--undo takes ids")
-    wanted = ids or chosen(_server(server, config), group, text, yes=yes)
     settings = for_kafka(config, bootstrap, app)
+    wanted = ids or chosen(Client.of(settings, server), group, text, yes=yes)
     body(settings, wanted, why=why, undo=undo, wait=not no_wait, as_json=as_json)
-
-
-def _server(url: str | None, config: list[Path] | None) -> Asked:
-    from worker.cli.campaigns import Server as Asked
-    from worker.settings.tokens import token_in
-
-    token = token_in(settings_of(config).serve.token_file, "serve.token_file")
-    return Asked(url or _SERVER, token)

@@ -25,7 +25,7 @@ from worker.cli.progress_bar import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.settings import ConfigurationError, Settings
-from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
+from worker.wire.headers import ALLOWED_BY, MATCHES, SEQUENCE, SOURCE
 
 __all__ = ["InUse", "Judged", "in_use_there", "judged", "judged_in"]
 
@@ -132,7 +132,7 @@ def judged_in(reader: LogReader, spans: Spans, settings: Settings, ids: Sequence
         matches = _matches(first)
         if not matches:
             raise CommandError(
-                f"{ids[0]!r} is unique: it matched nothing. Name another id to compare it with",
+                f"{ids[0]!r} is unique: {_why_unique(first)}. Name another id to compare it with",
                 EXIT_FAILED,
             )
         found += _found(reader, spans, documents, [matches[0].id])
@@ -215,6 +215,14 @@ def _side(documents: DocumentFormat, record: Record) -> Side:
             EXIT_FAILED,
         ) from None
     return Side(ident, text)
+
+
+def _why_unique(record: Record) -> str:
+    allowance = _header(record, ALLOWED_BY)
+    if allowance is None:
+        return "it matched nothing"
+    named = repr(allowance.decode(errors="replace"))
+    return f"the allowance {named} let it through, whatever it matches (header {ALLOWED_BY})"
 
 
 def _matches(record: Record) -> list[_Match]:

@@ -10,7 +10,6 @@ import typer
 from worker.cli.options import (
     DOCUMENTS,
     KAFKA,
-    SERVE_PORT,
     App,
     Bootstrap,
     Config,
@@ -19,6 +18,7 @@ from worker.cli.options import (
     FileFormat,
     IdField,
     Json,
+    Server,
     TextField,
     Threshold,
     for_files,
@@ -26,9 +26,7 @@ from worker.cli.options import (
     settings_of,
 )
 
-__all__ = ["DEFAULT_SERVER", "campaigns", "dedupe", "demo", "explain", "query"]
-
-DEFAULT_SERVER = f"http://localhost:{SERVE_PORT}"
+__all__ = ["campaigns", "dedupe", "demo", "explain", "query"]
 
 
 def demo(
@@ -325,14 +323,9 @@ def query(
             metavar="DIR", help="Ask this directory of `dedupe --state`. Its parameters are used."
         ),
     ] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help=f"Ask this `neardup serve`. Default, without --state: {DEFAULT_SERVER}.",
-        ),
-    ] = None,
+    server: Server = None,
     config: Config = None,
+    app: App = None,
     as_json: Json = False,
     format_: Annotated[
         str | None,
@@ -347,8 +340,10 @@ def query(
     text_field: TextField = None,
 ) -> None:
     """Show what a text or a document would match, and why. Nothing is written."""
+    from worker.cli.client import Client
     from worker.cli.errors import CommandError
     from worker.cli.query import Asked, ask_server, ask_state, note_a_file
+    from worker.settings import load
 
     if (text is None) == (file is None):
         raise CommandError("TEXT, --file: give one of them")
@@ -364,7 +359,8 @@ def query(
     if state is not None:
         ask_state(asked, state, config, documents, as_json=as_json)
     else:
-        ask_server(asked, server or DEFAULT_SERVER, config, documents, as_json=as_json)
+        settings = load(config, {"app": app, **documents})
+        ask_server(asked, Client.of(settings, server), settings, as_json=as_json)
 
 
 def campaigns(
@@ -403,11 +399,9 @@ def campaigns(
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, help="Show at most so many groups or documents.")
     ] = 50,
-    server: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help=f"Ask this `neardup serve`. Default: {DEFAULT_SERVER}."),
-    ] = None,
+    server: Server = None,
     config: Config = None,
+    app: App = None,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
 ) -> None:
@@ -415,18 +409,16 @@ def campaigns(
 
     A group is all that matches connect. `neardup serve` keeps them as documents come.
     """
-    from worker.cli.campaigns import Server, Wanted, of_files, of_server
+    from worker.cli.campaigns import Wanted, of_files, of_server
+    from worker.cli.client import Client
     from worker.cli.errors import CommandError
     from worker.offline import offline_settings
-    from worker.settings import load
-    from worker.settings.tokens import token_in
 
     if as_json and as_csv:
         raise CommandError("--json and --csv: choose one")
     wanted = Wanted(sort, since, least, limit, members, as_json, as_csv)
     if not files:
-        token = token_in(load(config).serve.token_file, "serve.token_file")
-        of_server(Server(server or DEFAULT_SERVER, token), wanted)
+        of_server(Client.of(settings_of(config, None, app), server), wanted)
         return
     if server is not None:
         raise CommandError("FILE and --server: choose one")

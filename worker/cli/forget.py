@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from time import sleep
 from typing import NamedTuple
@@ -14,15 +14,17 @@ import typer
 
 from worker.admin import Cluster
 from worker.admin.correcting import corrector, erasure, restored
-from worker.admin.forgetting import answered_up_to, found, judged_reader, send
+from worker.admin.forgetting import judged_reader, send
+from worker.admin.lookup import records_of
 from worker.admin.reindex.in_use import in_use
-from worker.bus import Bus, BusError, LogReader, Record, TopicPartition
+from worker.bus import Bus, BusError, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.cli.campaigns import Server, members_of
+from worker.cli.campaigns import Outline, members_of
+from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.query import matches_of
 from worker.cli.screen import print_json, tell
-from worker.cli.sent import await_judged, documents_there, places
+from worker.cli.sent import await_judged, documents_there, judged_and_found, places
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.queries.lookup import Gone, Lookup
@@ -46,21 +48,25 @@ class _Left(NamedTuple):
     until: str
 
 
-def chosen(server: Server, group: str | None, text: str | None, *, yes: bool) -> list[str]:
+def chosen(server: Client, group: str | None, text: str | None, *, yes: bool) -> list[str]:
     """Return the ids of a group's members, or of what is near to a text, once that is confirmed.
 
     Raises:
         CommandError: the server can't be asked, there are none, or that wasn't confirmed.
     """
+    consists: Sequence[str] = ()
     if group is not None:
-        ids, of = members_of(server, group), f"of group {group}"
+        ids, outline = members_of(server, group)
+        of, consists = f"of group {group}", list(_consists(outline))
     else:
         # A server names at most as many as a record does.
-        ids, of = matches_of(server.url, server.token, text or ""), "near to this text"
+        ids, of = matches_of(server, text or ""), "near to this text"
     ids = list(dict.fromkeys(ids))
     if not ids:
         raise CommandError(f"there is no document {of}", EXIT_FAILED)
     tell(f"{counted(len(ids), 'document')} {of}: {_named(ids)}")
+    for said in consists:
+        tell(said)
     if yes:
         return ids
     if not sys.stdin.isatty():
@@ -68,6 +74,22 @@ def chosen(server: Server, group: str | None, text: str | None, *, yes: bool) ->
     if not typer.confirm("Forget them?", err=True):
         raise CommandError("nothing was sent", EXIT_FAILED)
     return ids
+
+
+def _consists(outline: Outline) -> Iterator[str]:
+    """Yield of what a group consists, so that nobody forgets what others have joined to it."""
+    of = "" if outline.compared == outline.size else f" of the {outline.compared:,} compared"
+    if outline.least is not None:
+        yield f"The least similarity{of} to the representative is {outline.least:.2f}"
+    if outline.count > 1:
+        clusters = counted(outline.count, "cluster")
+        yield f"It is a chain of {clusters} of documents that match the first one of each:"
+        for one in outline.clusters:
+            more = ", …" if one.size > len(one.members) else ""
+            named = ", ".join(member.id for member in one.members)
+            yield f"  {counted(one.size, 'document')}: {named}{more}"
+        if outline.count > len(outline.clusters):
+            yield f"  and {counted(outline.count - len(outline.clusters), 'smaller one')}"
 
 
 def forget(
@@ -104,29 +126,58 @@ def forget_on(
     documents = document_format(settings)
     wanted = _wanted(documents, ids)
     topology = documents_there(bus, settings)
+    never = _never_came(bus, settings, topology, wanted) if len(wanted) <= _NAMED else []
+    wanted = {ident: given for ident, given in wanted.items() if given not in never}
+    if never:
+        said = f"no document with this id was ever published: {_named(never)}"
+        if not wanted:
+            raise CommandError(f"{said}; nothing was sent", EXIT_FAILED)
+        tell(said)
     by = corrector(settings)
     requests = [Request("forget", ident.decode(), by=by, why=why) for ident in wanted]
     tombstones = [erasure(topology, documents.keys, one) for one in requests]
     unknown: list[str] | None = None
     if wait:
-        with closing(judged_reader(bus, topology)) as reader:
-            since = _since(reader, topology)
-            sent = send(bus, topology, tombstones)
-            await_judged(reader, sent, pause, _TOMBSTONES)
-            unknown = _unknown(reader, topology, sent, since, wanted)
+        sent, known = judged_and_found(bus, topology, tombstones, wanted, pause, _TOMBSTONES)
+        if known is not None:
+            unknown = [given for ident, given in wanted.items() if ident not in known]
     else:
         sent = send(bus, topology, tombstones)
     if as_json:
-        given = list(wanted.values())
-        print_json(_summary(settings, topology, given, sent, unknown, judged=wait))
+        unknown = unknown if unknown is None else [*never, *unknown]
+        print_json(_summary(settings, topology, ids, sent, unknown, judged=wait))
         return
     number = len(wanted)
     begun = _judged(number, unknown, settings) if wait else _sent(number, topology, settings)
     left = [f"  {one.what}: {one.until}" for one in _not_reached(settings, topology)]
     for line in (*begun, "This does not reach", *left):
         tell(line)
-    named = shlex.join(wanted.values()) if number <= _NAMED else "ID…"
-    tell(f"Undo, as long as {topology.documents} has them: neardup forget --undo {named}")
+    gone = [one for one in wanted.values() if one not in (unknown or ())]
+    named = shlex.join(gone) if len(gone) <= _NAMED else "ID…"
+    if gone:
+        tell(f"Undo, as long as {topology.documents} has them: neardup forget --undo {named}")
+
+
+def _never_came(
+    bus: Bus, settings: Settings, topology: Topology, wanted: Mapping[bytes, str]
+) -> list[str]:
+    """Return the ids of which it is certain that no document ever had them.
+
+    Nothing is certain while documents wait, or if the outputs can't be read whole.
+    """
+    try:
+        with closing(judged_reader(bus, topology)) as reader:
+            numbers = range(topology.layout.partitions)
+            read_to = reader.committed([TopicPartition(topology.documents, n) for n in numbers])
+            ends = {place: reader.watermarks(place)[1] for place in read_to}
+            waiting = {place: (at or 0, ends[place]) for place, at in read_to.items()}
+            waiting = {place: span for place, span in waiting.items() if span[0] < span[1]}
+            if None in read_to.values() or any(True for _ in records_of(reader, waiting)):
+                return []
+        with closing(Lookup(settings, topology, bus)) as lookup:
+            return [given for ident, given in wanted.items() if lookup.never_came(ident.decode())]
+    except BusError:
+        return []
 
 
 def restore_on(
@@ -163,35 +214,6 @@ def restore_on(
          " published anew")  # fmt: skip
 
 
-def _since(reader: LogReader, topology: Topology) -> Mapping[TopicPartition, int]:
-    """Return what comes before the answers; nothing if that can't be read, which costs no more."""
-    try:
-        return answered_up_to(reader, topology)
-    except BusError as error:
-        tell(f"whether the index has these ids can't be seen: {error}")
-        return {}
-
-
-def _unknown(
-    reader: LogReader,
-    topology: Topology,
-    sent: Mapping[TopicPartition, int],
-    since: Mapping[TopicPartition, int],
-    wanted: Mapping[bytes, str],
-) -> list[str] | None:
-    """Return the ids that no shard had a document of; None if that can't be known."""
-    if not since:
-        return None
-    try:
-        known = found(reader, topology, sent, since, wanted)
-    except BusError as error:
-        tell(f"whether the index had these ids can't be seen: {error}")
-        return None
-    return (
-        None if known is None else [given for ident, given in wanted.items() if ident not in known]
-    )
-
-
 def _wanted(documents: DocumentFormat, ids: Sequence[str]) -> dict[bytes, str]:
     """Return the ids, each once, as they were given.
 
@@ -219,7 +241,7 @@ def _summary(
     judged: bool,
 ) -> dict[str, object]:
     return {
-        "ids": ids,
+        "ids": list(dict.fromkeys(ids)),
         "tombstones": places(sent),
         "judged": judged,
         "unknown": unknown,

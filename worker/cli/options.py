@@ -33,6 +33,7 @@ __all__ = [
     "LogFormat",
     "LogLevel",
     "Picture",
+    "Server",
     "StateDir",
     "TextField",
     "Threshold",
@@ -78,6 +79,14 @@ StateDir = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR", help="Directory of the index (worker.state_dir); each worker has its own."
+    ),
+]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Ask this `neardup serve`. Default: where serve.host and serve.port have one listen,"
+        f" http://127.0.0.1:{SERVE_PORT} without settings.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]

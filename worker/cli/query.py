@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.inputs.reading import KINDS, TEXTS, suffix_of
 from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.formats.base import Unreadable
 from worker.index.errors import StoreDamaged
 from worker.offline import StateError
-from worker.queries.answers import Answer, Found, Met, Reply, decoded, encoded, rejected
+from worker.queries.answers import Answer, Found, Met, Reply, encoded, rejected
 from worker.queries.asking import Asker
 from worker.queries.pages import PATH
 from worker.queries.questions import Question, Questions
 from worker.queries.state import StateShards
-from worker.settings import Settings, load
-from worker.settings.tokens import token_in
+from worker.settings import Settings
 from worker.visible import counted
 
 __all__ = [
@@ -39,11 +36,8 @@ __all__ = [
     "matches_of",
     "note_a_file",
     "print_answer",
-    "reason_of",
-    "send",
 ]
 
-_SECONDS = 10.0
 _MOST_BYTES = 64 << 20
 
 
@@ -107,7 +101,9 @@ def ask_state(
             similarity, position = settings.similarity, shards.position
             least = similarity.threshold, similarity.containment
             reply = Reply(least[0], position, None, None, [answer], least[1])
-    except (StateError, StoreDamaged) as error:
+    except StateError as error:
+        raise CommandError(str(error)) from None
+    except StoreDamaged as error:
         raise CommandError(str(error), EXIT_FAILED) from None
     _print(reply, as_json=as_json)
 
@@ -126,21 +122,13 @@ def _answered(asked: Asked, settings: Settings, shards: StateShards) -> Answer:
     return asker.answers(shards, [question])[0]
 
 
-def ask_server(
-    asked: Asked,
-    server: str,
-    config: Sequence[Path] | None,
-    documents: Mapping[str, Any],
-    *,
-    as_json: bool,
-) -> None:
-    """Print what a server answers. The token is in the file that the settings name, if any.
+def ask_server(asked: Asked, server: Client, settings: Settings, *, as_json: bool) -> None:
+    """Print what a server answers.
 
     Raises:
         CommandError: it can't be reached, isn't ready, or the document can't be judged.
     """
     content = asked.content()
-    settings = load(config, documents)
     if asked.file is None or settings.documents.format == "text":
         try:
             body = json.dumps({"text": content.decode()}).encode()
@@ -148,73 +136,17 @@ def ask_server(
             raise CommandError("invalid-utf8: the text is not UTF-8", EXIT_FAILED) from None
     else:
         body = b'{"document": %s}' % content
-    token = token_in(settings.serve.token_file, "serve.token_file")
-    _print(_reply(server, body, token), as_json=as_json)
+    _print(server.post(PATH, body, Reply), as_json=as_json)
 
 
-def matches_of(server: str, token: bytes | None, text: str) -> list[str]:
+def matches_of(server: Client, text: str) -> list[str]:
     """Return the ids of the documents that a text matches, the best first.
 
     Raises:
         CommandError: the server can't be reached, isn't ready, or the text can't be judged.
     """
-    reply = _reply(server, json.dumps({"text": text}).encode(), token)
+    reply = server.post(PATH, json.dumps({"text": text}).encode(), Reply)
     return [match.id for answer in reply.answers for match in answer.matches]
-
-
-def _reply(server: str, body: bytes, token: bytes | None) -> Reply:
-    status, said = send(server, "POST", PATH, body, token)
-    if status != http.client.OK:
-        raise CommandError(f"{server}: {reason_of(status, said)}", EXIT_FAILED)
-    try:
-        return decoded(said)
-    except ValueError as error:
-        why = f"{server}: not an answer of neardup serve: {error}"
-        raise CommandError(why, EXIT_FAILED) from None
-
-
-def send(
-    server: str, method: str, path: str, body: bytes | None = None, token: bytes | None = None
-) -> tuple[int, bytes]:
-    """Ask a server; return the status and the body of the answer.
-
-    Raises:
-        CommandError: it can't be reached.
-    """
-    place = urlsplit(server if "://" in server else f"http://{server}")
-    made = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-    try:
-        kind, port = made[place.scheme], place.port
-    except (KeyError, ValueError):
-        raise CommandError(f"--server: got {server!r}, must be like http://host:9465") from None
-    try:
-        with closing(kind(place.hostname or "", port, timeout=_SECONDS)) as connection:
-            headers = {} if body is None else {"Content-Type": "application/json"}
-            if token is not None:
-                headers["Authorization"] = f"Bearer {token.decode()}"
-            connection.request(method, place.path.rstrip("/") + path, body, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read(_MOST_BYTES)
-    except ConnectionRefusedError:
-        why = "nothing answers there. Start a `neardup serve`, or name its address (--server URL)"
-        raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
-    except (OSError, http.client.HTTPException) as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
-
-
-def reason_of(status: int, said: bytes) -> str:
-    """Return why a server refuses."""
-    try:
-        return str(json.loads(said)["error"])
-    except (ValueError, TypeError, KeyError):
-        pass
-    if status in {http.client.NOT_FOUND, http.client.METHOD_NOT_ALLOWED}:
-        return (
-            f"takes no queries (status {status}); workers don't. Start a `neardup serve`, and name"
-            " its address (--server URL)"
-        )
-    return f"not an answer of neardup serve: status {status}"
 
 
 def _print(reply: Reply, *, as_json: bool) -> None:
@@ -223,6 +155,8 @@ def _print(reply: Reply, *, as_json: bool) -> None:
     Raises:
         CommandError: the document can't be judged.
     """
+    if len(reply.answers) != 1:
+        raise CommandError(f"{len(reply.answers)} answers came for one question", EXIT_FAILED)
     (answer,) = reply.answers
     if answer.reason is not None:
         raise CommandError(f"it can't be judged: {answer.reason}", EXIT_FAILED)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from itertools import count
 
-from worker.admin.forgetting import Behind, behind
-from worker.bus import Bus, BusError, LogReader, TopicPartition
+from worker.admin.forgetting import (
+    Behind,
+    answered_up_to,
+    behind,
+    found,
+    judged_reader,
+    send,
+)
+from worker.bus import Bus, BusError, LogReader, Outgoing, TopicPartition
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.screen import tell
 from worker.settings import Settings
 from worker.topology import Topology
 
-__all__ = ["await_judged", "documents_there", "places"]
+__all__ = ["await_judged", "documents_there", "judged_and_found", "places"]
 
 _PAUSE_SECONDS = 0.5
 _TOLD_EVERY = 60
@@ -64,6 +72,38 @@ def await_judged(
         raise CommandError(f"interrupted: {left}", 130) from None
     except BusError as error:
         raise CommandError(f"{error}; {left}", status_of(error) or EXIT_FAILED) from error
+
+
+def judged_and_found(
+    bus: Bus,
+    topology: Topology,
+    records: Sequence[Outgoing],
+    ids: Collection[bytes],
+    pause: Callable[[float], None],
+    what: tuple[str, str],
+) -> tuple[Mapping[TopicPartition, int], set[bytes] | None]:
+    """Send records, and wait as `await_judged` does; return where they are, and what they found.
+
+    That are the ids for which the shards have done something; None if that can't be known.
+    """
+    with closing(judged_reader(bus, topology)) as reader:
+        since = _since(reader, topology)
+        sent = send(bus, topology, records)
+        await_judged(reader, sent, pause, what)
+        try:
+            return sent, found(reader, topology, sent, since, ids) if since else None
+        except BusError as error:
+            tell(f"what the shards have done can't be seen: {error}")
+            return sent, None
+
+
+def _since(reader: LogReader, topology: Topology) -> Mapping[TopicPartition, int]:
+    """Return what comes before the answers; nothing if that can't be read, which costs no more."""
+    try:
+        return answered_up_to(reader, topology)
+    except BusError as error:
+        tell(f"what the shards do can't be seen: {error}")
+        return {}
 
 
 def _waiting(waiting: Sequence[Behind], what: str) -> str:

@@ -17,11 +17,18 @@ _OF_PAGES: Final = re.compile(
     r"(?ai:</(?:a|b|body|div|em|h[1-6]|html|i|li|p|script|span|strong|style|table|td|ul)\s*+>|<br\s*+/?>)"
 )
 """The end of an element that pages are full of, or a line break."""
+_WITHOUT_SPACES: Final = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3041-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9ff\uaa60-\uaa7f\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Thai, Lao, Burmese, Khmer, Tai, Chinese and Japanese. Korean has spaces."""
 _ENOUGH = 100
 _CHARACTERS = 100_000  # of each text that are looked at
 _MOST_CHARACTERS = 4_000_000  # of all texts
 _LEAST = 10  # texts that are not equal: fewer say nothing of others
 _PAGES = 0.25  # the share of texts from which they are taken for HTML
+_SPACELESS = 0.25  # the share of texts without spaces between words from which that is said
 _ALIKE = 0.5  # the median similarity of two texts from which shingles are taken for too short
 _NEAR = 0.1  # or this much below the threshold: so far off an estimate can be
 _APART = 0.1  # the most that two texts have in common by better shingles, if they are unrelated
@@ -59,7 +66,8 @@ class TextWatch:
     def warnings(self) -> list[str]:
         """Return what is to be said of the texts so far; nothing from then on."""
         texts, self.done, self._texts = self._texts, True, []
-        return [line for line in (self._of_pages(texts), self._of_shingles(texts)) if line]
+        found = self._of_pages(texts), self._of_words(texts), self._of_shingles(texts)
+        return [line for line in found if line]
 
     def _of_pages(self, texts: list[str]) -> str | None:
         if self._parameters.strip_html:
@@ -72,6 +80,19 @@ class TextWatch:
         return (
             f"{pages} of the first {looked} {look} tags and"
             ' addresses are compared as text; similarity.preset = "news" takes the text out of them'
+        )
+
+    def _of_words(self, texts: list[str]) -> str | None:
+        if self._parameters.shingle != "word":
+            return None
+        without = sum(_has_no_spaces(text) for text in texts)
+        if not without or without < _SPACELESS * len(texts):
+            return None
+        looked = counted(len(texts), "document")
+        return (
+            f"{without} of the first {looked} {'is' if without == 1 else 'are'} in a script that"
+            " has no spaces between words, so a whole sentence counts as one word, and copies with"
+            ' a few changes are missed; similarity.shingle = "char" compares characters'
         )
 
     def _of_shingles(self, texts: list[str]) -> str | None:
@@ -95,6 +116,12 @@ class TextWatch:
             " and for those of few different characters, such as numbers or sequences; it is"
             f" {', '.join(better)}"
         )
+
+
+def _has_no_spaces(text: str) -> bool:
+    """Return whether half of a text's letters or more are of scripts without spaces."""
+    letters = sum(map(str.isalpha, text))
+    return 0 < letters <= 2 * len(_WITHOUT_SPACES.findall(text))
 
 
 def _words(texts: list[str]) -> float:

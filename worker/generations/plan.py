@@ -17,6 +17,7 @@ __all__ = [
     "Plan",
     "aborted",
     "begun",
+    "cleaned",
     "closed",
     "directed",
     "done",
@@ -35,6 +36,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         handed_over: whether the log has the hand-over to it.
         used: the highest number that a generation has had.
         left: earlier generations, and aborted ones, whose topics and groups may still be there.
+        cleaned: those whose topics and groups are deleted. Workers may still have their settings,
+            so each set of rules is kept once, up to a number that nobody reaches.
         closing: whether workers seal the log of the one in use, because the following one has
             another; see `worker.generations.turns`.
         starts: where the documents begin that are fingerprinted for the following one's log, by
@@ -50,6 +53,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     handed_over: bool = False
     used: int = 0
     left: tuple[Generation, ...] = ()
+    cleaned: tuple[Generation, ...] = ()
     closing: bool = False
     starts: tuple[int, ...] = ()
     begun_with: int = 0
@@ -135,11 +139,18 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         """Return those that workers run, the one in use first."""
         return (self.current,) if self.following is None else (self.current, self.following)
 
+    def ever(self) -> tuple[Generation, ...]:
+        """Return all generations that there have been, with those that are built or in use."""
+        return (self.base, *self.cleaned, *self.left, *self.generations())
+
     def gone(self) -> list[int]:
         """Return the numbers of those that no worker runs any more, nor ever will again."""
         run = {one.number for one in self.generations()}
         return [number for number in range(self.used + 1) if number not in run]
 
+
+_CLEANED = 1_000
+"""The most that are kept in `Plan.cleaned`: with some 300 bytes each, a plan fits in a record."""
 
 Changed = tuple[Plan, Sequence[Outgoing]] | None
 """A plan, and what is written to the log with it; None if nothing is to change."""
@@ -199,6 +210,21 @@ def aborted(plan: Plan) -> Changed:
     if plan.following is None or plan.handed_over or plan.closing:
         return None
     return plan.aborted(), ()
+
+
+def cleaned(plan: Plan, deleted: Sequence[Generation]) -> Changed:
+    """Record that nothing is left of generations; nothing if that is known of all of them."""
+    found = [one for one in plan.left if one in deleted]
+    if not found:
+        return None
+    kept = {_rules(one): one for one in (*plan.cleaned, *found)}
+    left = tuple(one for one in plan.left if one not in found)
+    return msgspec.structs.replace(plan, left=left, cleaned=tuple(kept.values())[-_CLEANED:]), ()
+
+
+def _rules(one: Generation) -> Generation:
+    """Return the rules of a generation alone: the same for all that have the same settings."""
+    return msgspec.structs.replace(one, number=0, log=min(one.log, 1), numbered_from=0)
 
 
 def widened(plan: Plan, read: int, partitions: int) -> Changed:

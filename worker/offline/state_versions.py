@@ -22,7 +22,9 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from worker.files.closing import Closing
 from worker.files.private import open_private, private_directory
@@ -46,7 +48,11 @@ FORMAT_VERSION = 3
 _CURRENT = "CURRENT"
 _NEW = "CURRENT.new"
 _LOCK = "lock"
-_GENERATION = re.compile(r"generation-(\d{7,})")
+_MOST_BYTES = 1 << 20
+"""Some 100,000 shards."""
+_DOCUMENTS, _SEATS, _LOG = (f"offline.{name}" for name in ("documents", "shards", "fingerprints"))
+"""The topics of a run: of the documents, the shards and their order."""
+_GENERATION = "^generation-[0-9]{7,18}$"
 _NOT_COPIED = re.compile(r"LOCK|LOG(\.old.*)?")
 """The files that RocksDB creates whenever it opens a directory."""
 
@@ -78,6 +84,23 @@ def _existing(home: Path) -> _Current:
     if current is None:
         raise StateError(f"--state: {home} has no state of neardup")
     return current
+
+
+class _Versioned(msgspec.Struct):
+    """What CURRENT of any version has."""
+
+    format: int
+
+
+_Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+
+
+class _Recorded(_Versioned, forbid_unknown_fields=True):
+    """What CURRENT of this version has."""
+
+    generation: Annotated[str, msgspec.Meta(pattern=_GENERATION)]
+    offsets: dict[str, list[_Offset]]
+    documents: dict[str, Any]
 
 
 class _Current(NamedTuple):
@@ -180,7 +203,7 @@ class StateVersions(Closing):
         (self._home / _NEW).unlink(missing_ok=True)
         kept = None if self._current is None else self._current.name
         for path in self._home.iterdir():
-            if path.name != kept and _GENERATION.fullmatch(path.name):
+            if path.name != kept and re.match(_GENERATION, path.name):
                 shutil.rmtree(path)
 
     def close(self) -> None:
@@ -201,41 +224,51 @@ def _check_read_alike(
 def _read(home: Path) -> _Current | None:
     """Return what CURRENT says; None if there is none."""
     path = home / _CURRENT
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return None
     damaged = StateError(f"--state: {path} is damaged; restore it, or name a new directory")
     try:
-        content = json.loads(text)
-        version = int(content["format"])
-    except (ValueError, TypeError, KeyError):
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except IsADirectoryError:
+        raise damaged from None
+    try:
+        version = msgspec.json.decode(text, type=_Versioned).format
+        if version == FORMAT_VERSION:
+            found = msgspec.json.decode(text, type=_Recorded)
+            _check_offsets(found.offsets)
+    except (ValueError, RecursionError):
         raise damaged from None
     if version != FORMAT_VERSION:
         raise StateError(
             f"--state: {home} has format {version}, but this neardup reads only format"
             f" {FORMAT_VERSION}: name a new directory, or run the version that made this one"
         )
-    try:
-        current = _Current(content["generation"], content["offsets"], content["documents"])
-        sound = (
-            _GENERATION.fullmatch(current.name)
-            and isinstance(current.documents, dict)
-            and all(isinstance(n, int) for ns in current.offsets.values() for n in ns)
-        )
-    except (ValueError, TypeError, KeyError, AttributeError):
-        sound = False
-    if not sound:
-        raise damaged
-    if not (home / current.name).is_dir():
-        raise StateError(f"--state: {path} names {current.name}, which is missing")
-    return current
+    if not (home / found.generation).is_dir():
+        raise StateError(f"--state: {path} names {found.generation}, which is missing")
+    return _Current(found.generation, found.offsets, found.documents)
+
+
+def _check_offsets(offsets: Mapping[str, Sequence[int]]) -> None:
+    """Check that offsets are those of the topics at which a run continues.
+
+    Raises:
+        ValueError: they are others.
+    """
+    if offsets.keys() != {_DOCUMENTS, _SEATS, _LOG}:
+        raise ValueError("other topics")
+    documents, seats, log = (offsets[name] for name in (_DOCUMENTS, _SEATS, _LOG))
+    if len(documents) != 1 or not seats or list(log) != [min(seats)]:
+        raise ValueError("other offsets")
 
 
 def _check(index: Path, offsets: Mapping[str, Sequence[int]]) -> None:
-    """Check that the store of each shard can be opened: nothing else has what is in it."""
-    for shard in range(max(map(len, offsets.values()))):
-        damage = _damage(index / shard_name(shard))
+    """Check that the store of each shard can be opened, and is where CURRENT says it is.
+
+    Nothing else has what is in it: a run that began elsewhere would begin with an empty one.
+    """
+    for shard, at in enumerate(offsets[_SEATS]):
+        damage = _damage(index / shard_name(shard), at, offsets[_DOCUMENTS][0])
         if damage is not None:
             raise StateError(
                 f"--state: {index.parent} is damaged: {damage}. Restore it, or judge the files of"
@@ -243,15 +276,21 @@ def _check(index: Path, offsets: Mapping[str, Sequence[int]]) -> None:
             )
 
 
-def _damage(store: Path) -> str | None:
+def _damage(store: Path, at: int, documents: int) -> str | None:
     if not store.is_dir():
         return f"{store} is missing"
     try:
         with ReadOnlyStore(store) as opened:
-            opened.facts()
+            facts = opened.facts()
     except StoreDamaged as error:
         return str(error).rstrip(".")
-    return None
+    covered = facts.coverage.expected(0)
+    if (facts.offset, covered or documents) == (at, documents):
+        return None
+    return (
+        f"{store} is at offset {facts.offset}, after {covered} documents, and {_CURRENT} says"
+        f" {at} and {documents}"
+    )
 
 
 def _clone(source: Path, target: Path) -> None:

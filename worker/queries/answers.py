@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Answer", "First", "Found", "Met", "Reply", "decoded", "encoded", "error", "rejected"]
+__all__ = ["Answer", "First", "Found", "Met", "Reply", "encoded", "error", "rejected"]
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,12 +94,3 @@ def encoded(reply: Reply) -> bytes:
 def error(reason: str) -> bytes:
     """Return the reason of a refusal as a line of JSON."""
     return msgspec.json.encode({"error": reason}) + b"\n"
-
-
-def decoded(body: bytes) -> Reply:
-    """Return the reply in JSON.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return msgspec.json.decode(body, type=Reply)

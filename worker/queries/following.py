@@ -398,7 +398,9 @@ class Following(Closing):
         frames.clear()
         judgement = self._judge.judge(shard.number, store, documents)
         if self._groups is not None:
-            found = by_rows(documents.frames, judgement.decision.matches, judgement.allowed)
+            found = by_rows(
+                documents.frames, judgement.decision.matches, judgement.corrected.allowed
+            )
             self._groups.note(shard.number, documents.frames, found)
         judgement.apply(store, shard.lock)
 

@@ -177,6 +177,17 @@ class Lookup(Closing):
         """
         return self._search(lambda record: ident_of(self._documents, record) == ident)
 
+    def never_came(self, ident: str) -> bool:
+        """Return whether it is certain that no document with an id was ever published.
+
+        Raises:
+            BusError: the topics can't be read.
+        """
+        found = self.with_id(ident)
+        topics = self._topology.unique, self._topology.duplicate
+        spans = self._spans(self._reader(topics), topics)
+        return found.complete and not found.documents and not any(low for low, _ in spans.values())
+
     def with_header(self, name: str, value: str | None) -> Documents:
         """Return the latest documents with a header; without ``value``, whatever that is.
 

@@ -27,7 +27,8 @@ _NAMED = 3
 
 PUBLIC_SEED = (
     "similarity.seed is the default, which is public: whoever may send documents can make some that"
-    " pass for copies of others. Set a seed of your own before the first document is read"
+    " pass for copies of others, and copies that pass for new ones. Set a seed of your own before"
+    " the first document is read"
 )
 
 

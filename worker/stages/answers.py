@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,10 +21,11 @@ from worker.wire import (
     TOMBSTONE_BYTES,
     Ids,
     MatchFrame,
+    Tombstones,
     nameable,
 )
 
-__all__ = ["Answers", "listed", "split_answer"]
+__all__ = ["Answers", "listed", "split_answer", "with_done"]
 
 
 def listed(found: Matches) -> list[Match]:
@@ -154,6 +156,19 @@ def split_answer(
             part = _Part(row)
         part.add(row, own)
     yield part.frame(placed, shard, placed.count, known)
+
+
+def with_done(part: MatchFrame, start: int, done: Sequence[tuple[int, bytes]]) -> MatchFrame:
+    """Return a part of an answer that also names corrections; see `MatchFrame`.
+
+    ``start`` is that of the frame, to which the offsets of ``done`` are relative.
+    """
+    found = zip(part.forgotten.offsets.tolist(), part.forgotten.ids.unpack(), strict=True)
+    known = [(part.start + offset, ident) for offset, ident in found]
+    own = [(start + offset, name) for offset, name in done]
+    own = [one for one in own if part.start <= one[0] < part.end]
+    forgotten = Tombstones.pack(part.start, sorted(known + own))
+    return msgspec.structs.replace(part, forgotten=forgotten)
 
 
 def _within(offsets: npt.NDArray[np.uint32], low: np.uint32, high: int) -> npt.NDArray[np.uint32]:

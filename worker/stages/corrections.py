@@ -7,9 +7,9 @@ allowed. What the index holds doesn't depend on them.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 from zlib import crc32
 
@@ -23,17 +23,17 @@ from worker.stages.order import Placed
 from worker.wire import MOST_ID_BYTES, NOT_READ, Correction, FingerprintFrame, Kind
 
 __all__ = [
+    "MOST_ALLOWANCES",
     "NO_CORRECTIONS",
     "Allowance",
     "Allowed",
+    "Corrected",
     "Corrections",
     "Erasure",
-    "allowed",
+    "corrected",
     "erasure_name",
     "nearest",
 ]
-
-_log = logging.getLogger(__name__)
 
 MOST_ALLOWANCES: Final = 1_000
 """Each document is compared with every allowance, which takes about 15 ns."""
@@ -121,19 +121,13 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def after(self, one: Correction, since: int) -> Corrections:
         """Return what holds after a correction. A later allowance replaces one with the same id.
 
-        An allowance beyond `MOST_ALLOWANCES` doesn't hold, which is logged.
+        An allowance beyond `MOST_ALLOWANCES` doesn't hold.
         """
         if one.kind is Kind.FORGOTTEN:
             erasures = (*self.erasures, Erasure(erasure_name(one.id), one.note, since))
             return Corrections(self.allowances, erasures[-MOST_ERASURES:])
         kept = tuple(known for known in self.allowances if known.id != one.id)
-        if one.allows and len(kept) >= MOST_ALLOWANCES:
-            ident = one.id.decode(errors="replace")
-            _log.error(
-                "allowance %r doesn't hold: there are %d, which is the most. Withdraw one, and"
-                " allow the text again", ident, MOST_ALLOWANCES,
-            )  # fmt: skip
-        elif one.allows:
+        if one.allows and len(kept) < MOST_ALLOWANCES:
             exact = one.kind is Kind.EXACT
             kept += (Allowance(one.id, exact, one.key, one.sketch, one.note, since),)
         return Corrections(kept, self.erasures)
@@ -142,16 +136,33 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
 NO_CORRECTIONS: Final = Corrections()
 
 
-def allowed(
-    before: Corrections, frames: Sequence[Placed], *, threshold: float, window: int | None
-) -> tuple[Corrections, dict[int, Allowed]]:
-    """Return the corrections after some frames, and which of their documents are allowed.
+class Corrected(NamedTuple):
+    """What frames with corrections come to.
 
-    Those are found by their rows, counted through all frames. An allowance holds for later
-    documents that are at least ``threshold`` similar, or have the same text, until ``window`` ms
-    after it. The most similar one counts; of several, the earliest.
+    ``held`` is what holds after them; None: the same as before. ``allowed`` are the documents for
+    which an allowance holds, by their rows, counted through all frames. ``done`` are the allowances
+    that hold and the withdrawals of one that held, by the frame's offset in the log: each one's
+    offset in the frame, and its `erasure_name`. ``refused`` are those that don't hold, since too
+    many do.
+    """
+
+    held: Corrections | None = None
+    allowed: Mapping[int, Allowed] = MappingProxyType({})
+    done: Mapping[int, Sequence[tuple[int, bytes]]] = MappingProxyType({})
+    refused: Sequence[bytes] = ()
+
+
+def corrected(
+    before: Corrections, frames: Sequence[Placed], *, threshold: float, window: int | None
+) -> Corrected:
+    """Return what holds after some frames, and which of their documents are allowed.
+
+    An allowance holds for later documents that are at least ``threshold`` similar, or have the same
+    text, until ``window`` ms after it. The most similar one counts; of several, the earliest.
     """
     found: dict[int, Allowed] = {}
+    done: dict[int, list[tuple[int, bytes]]] = {}
+    refused: list[bytes] = []
     base, held = 0, before
     for placed in frames:
         frame = placed.frame
@@ -160,10 +171,22 @@ def allowed(
         for one in frame.corrections:
             high = int(np.searchsorted(frame.offsets, one.offset))
             found |= _among(held, frame, slice(low, high), threshold, base)
-            held, low = held.after(one, placed.logged), high
+            after, low = held.after(one, placed.logged), high
+            if _is_done(one, held, after):
+                done.setdefault(placed.offset, []).append((one.offset, erasure_name(one.id)))
+            elif one.allows:
+                refused.append(one.id)
+            held = after
         found |= _among(held, frame, slice(low, placed.count), threshold, base)
         base += placed.count
-    return held, found
+    return Corrected(None if held is before else held, found, done, refused)
+
+
+def _is_done(one: Correction, before: Corrections, after: Corrections) -> bool:
+    """Return whether an allowance holds, or something was withdrawn."""
+    if one.allows:
+        return bool(after.allowances) and after.allowances[-1].id == one.id
+    return len(after.allowances) < len(before.allowances)
 
 
 def _among(

@@ -18,8 +18,9 @@ from worker.bus import (
 )
 from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
 from worker.metrics import Metrics, table
-from worker.stages.answers import Answers, split_answer
+from worker.stages.answers import Answers, split_answer, with_done
 from worker.stages.base import NOTHING, Burst, Shards, Status
+from worker.stages.corrections import MOST_ALLOWANCES
 from worker.stages.dates import DateReports
 from worker.stages.first_cases import FirstCases
 from worker.stages.judge import Judge, Judgement, pass_over
@@ -102,6 +103,7 @@ class Index(Generic[StoreT]):
         self._first = FirstCases(_log)
         self._told = -1
         """The offset of the last record that was said to be refused."""
+        self._told_full = False
 
     @property
     def shards(self) -> Shards:
@@ -225,6 +227,13 @@ class Index(Generic[StoreT]):
 
     def _count(self, judgement: Judgement) -> None:
         decision, add = judgement.decision, self.metrics.add
+        if judgement.corrected.refused and not self._told_full:
+            self._told_full = True
+            _log.error(
+                "allowance %r doesn't hold: there are %d, which is the most. Withdraw one, and"
+                " allow the text again. Later ones like it are not named",
+                judgement.corrected.refused[0].decode(errors="replace"), MOST_ALLOWANCES,
+            )  # fmt: skip
         add(table.INDEX_DOCUMENTS, judgement.documents, "live")
         add(table.INDEX_CANDIDATES, decision.candidates)
         add(table.INDEX_MATCHES, len(decision.matches.ids))
@@ -239,16 +248,19 @@ class Index(Generic[StoreT]):
         self, shard: int, frames: Sequence[Placed], judgement: Judgement
     ) -> Iterator[Outgoing]:
         matches, limit, base = Answers(judgement.decision.matches), self._frame_bytes, 0
+        allowed, done = judgement.corrected.allowed, judgement.corrected.done
         for frame in frames:
             own = matches.of(base, base + frame.count)
-            for row in range(base, base + frame.count) if judgement.allowed else ():
-                if row in judgement.allowed:
-                    ident, similarity = judgement.allowed[row]
+            for row in range(base, base + frame.count) if allowed else ():
+                if row in allowed:
+                    ident, similarity = allowed[row]
                     named = Match(ALLOWED, similarity, ident, None)
                     own[row - base] = [named, *own.get(row - base, ())]
             base += frame.count
             partition = frame.frame.partition
             for part in split_answer(frame, shard, own, limit, judgement.known):
+                if frame.offset in done:
+                    part = with_done(part, frame.frame.start, done[frame.offset])  # noqa: PLW2901
                 yield Outgoing(self._matches(shard), partition, None, encode(part))
 
     def committed(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lsh._core import Decision
 from lsh.index import BucketRules
 from worker.bus import Record
-from worker.stages.corrections import Allowed, Corrections, allowed
+from worker.stages.corrections import Corrected, corrected
 from worker.stages.coverage import Coverage
 from worker.stages.order import Documents, Placed, covered, placed
 from worker.stages.ownership import ShardStore
@@ -23,8 +23,8 @@ class Judgement(NamedTuple):
     """The result of judging frames: the decision, and how far the store is once it is applied.
 
     ``known`` are the ids that tombstones of the frames forget and that a document had: in the
-    store, or in the frames themselves. ``allowed`` are the documents that people have allowed, by
-    their rows, and ``corrections`` is what holds after the frames; None: the same as before.
+    store, or in the frames themselves. ``corrected`` is what people have corrected until after the
+    frames, which only shard 0 knows.
     """
 
     decision: Decision
@@ -32,8 +32,7 @@ class Judgement(NamedTuple):
     documents: int
     coverage: Coverage
     known: frozenset[bytes]
-    allowed: Mapping[int, Allowed]
-    corrections: Corrections | None
+    corrected: Corrected
 
     def apply(self, store: ShardStore, readers: AbstractContextManager[None] | None = None) -> None:
         """Write it to the store that it was made for, beside those who read it."""
@@ -42,7 +41,7 @@ class Judgement(NamedTuple):
             offset=self.offset,
             documents=self.documents,
             coverage=self.coverage,
-            corrections=self.corrections,
+            corrections=self.corrected.held,
             readers=readers,
         )
 
@@ -88,16 +87,11 @@ class Judge:
         after = frames[-1].offset + 1
         ids = documents.forgotten_ids
         known = (ids & documents.own_ids).union(decision.known) if ids else ids
-        held, named = self._allowed(store.corrections, frames) if shard == 0 else (None, {})
-        return Judgement(decision, after, len(documents), coverage, known, named, held)
-
-    def _allowed(
-        self, before: Corrections, frames: Sequence[Placed]
-    ) -> tuple[Corrections | None, Mapping[int, Allowed]]:
-        """Return what holds after frames if that has changed, and the allowed documents."""
-        rules = self._rules
-        held, found = allowed(before, frames, threshold=rules.threshold, window=rules.window_ms)
-        return None if held is before else held, found
+        rules, made = self._rules, Corrected()
+        if shard == 0:
+            before, least = store.corrections, rules.threshold
+            made = corrected(before, frames, threshold=least, window=rules.window_ms)
+        return Judgement(decision, after, len(documents), coverage, known, made)
 
     def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:
         """Apply the changes of frames without answering; return their number of documents."""

@@ -63,7 +63,8 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     float32 follow ``similarities``, with 0 for a match that has none. If no match has any, they
     are None.
 
-    ``forgotten`` are the tombstones of the range whose id the shard had a document of.
+    ``forgotten`` are the tombstones of the range whose id the shard had a document of. Shard 0 adds
+    the allowances that hold and the withdrawals of one that held, with the `erasure_name` of each.
 
     ``refused`` says why the range has no verdicts: its frame, or this answer, can't be carried out.
     ``accounted`` then are documents that *fingerprint* has rejected.

@@ -79,6 +79,15 @@ class FakeCluster:
             self.states[name] = TopicState(partitions, replication, dict(settings))
         return list(topics)
 
+    def delete(self, topics: Iterable[str]) -> list[str]:
+        there = [topic for topic in topics if self.states.get(topic) is not None]
+        for topic in there:
+            del self.states[topic]
+        return there
+
+    def delete_group(self, group: str) -> None:
+        self.offsets.pop(group, None)
+
     def known_settings(self, topic: str) -> set[str]:
         state = self.states[topic]
         assert state is not None

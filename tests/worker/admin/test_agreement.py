@@ -1,11 +1,12 @@
 """What workers agree on: compared by name, whatever version wrote it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from worker.admin.agreement import agreed, differences, dump, load
+from worker.admin.agreement import agreed, differences, dump, load, way_on
 from worker.settings import Settings
 from worker.settings import load as load_settings
 
@@ -46,6 +47,30 @@ def test_a_setting_that_decides_a_verdict_is_compared(
     }
     assert found[setting].here.strip('"') == value
     assert all(one.by_choice == by_choice for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("index.shards", "9", "set index.shards to 2 again, or .*`neardup reindex --shards 9`"),
+        ("index.window", "9d", "`neardup reindex --window 9d`"),
+        ("index.bucket_capacity", "16", "`neardup reindex --bucket-capacity 16`"),
+        ("similarity.casefold", "false", "to true again, or .*`neardup reindex --from-documents`"),
+        ("similarity.seed", "a secret of our own", "put the similarity.seed back .* --app OTHER"),
+        ("index.same_id", "replace", 'set index.same_id to "duplicate" again. .*--app OTHER'),
+        ("documents.id_field", "key", "`neardup init --accept`"),
+    ],
+)
+def test_the_way_on_is_one_that_mends_it(setting: str, value: str, said: str) -> None:
+    [found] = differences(facts(), facts(**{setting.replace(".", "__"): value}))
+    assert re.search(said, way_on(found, "a", begun=True))
+    assert "init --accept" in way_on(found, "a", begun=False)
+
+
+def test_another_version_is_no_setting() -> None:
+    other = {**facts(), "the normaliser of this version of neardup": 99}
+    [found] = differences(other, facts())
+    assert way_on(found, "a", begun=True).startswith("run the version of neardup that its other")
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_before_anything_was_processed_settings_can_still_be_changed(settings: S
     cluster = FakeCluster(settings)
     own = load(overrides={"app": "a", "similarity.seed": "a secret of many bytes"})
     (problem,) = inspect(cluster.as_cluster(), own).problems
-    assert problem.fix.startswith("neardup init --accept")
+    assert problem.fix.startswith("`neardup init --accept`")
     cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 1)
     assert "neardup init" not in inspect(cluster.as_cluster(), own).problems[0].fix
 

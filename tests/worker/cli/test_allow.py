@@ -85,6 +85,30 @@ def test_a_text_is_allowed_and_that_is_withdrawn(
     assert duplicates(run) == {"b", "e"}
 
 
+def test_one_more_than_may_hold_is_refused_and_so_is_what_does_not_hold(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("worker.stages.corrections.MOST_ALLOWANCES", 2)
+    for number in range(3):
+        run.correct(Request("allow", f"flood{number}", f"{FOOTER} {number}", exact=True))
+    run.embedded.run_until_idle()
+    with pytest.raises(CommandError, match=r"the text is not allowed: .* is the most") as refused:
+        allow(run, text=SONG)
+    assert refused.value.status == 1
+    with pytest.raises(CommandError, match="there is no allowance 'nobody', so nothing"):
+        allow(run, remove="nobody")
+    allow(run, remove="flood0")
+    with pytest.raises(CommandError, match="there is no allowance 'flood0'"):
+        allow(run, remove="flood0")
+    allow(run, text=SONG)
+    allow(run, text=SONG)
+    said = capsys.readouterr().err
+    assert said.count("unique from here on") == 2
+    assert "not allowed" not in said
+    run.feed([("c", SONG)], one_by_one=True)
+    assert duplicates(run) == {"b"}
+
+
 def test_the_text_of_a_document_is_allowed(run: Run) -> None:
     allow(run, id="b", exact=True)
     assert [(one.id, one.text, one.exact) for one in corrections(run)] == [("b", SONG, True)]
@@ -173,7 +197,7 @@ def test_with_a_window_it_says_how_long_that_holds(
     run = Run(tmp_path, partitions=1, shards=1, window="30d")
     allow(run, text=SONG, wait=False)
     said = capsys.readouterr().err
-    assert "unique from here on, once the shards have read it." in said
+    assert "1 text sent to be allowed: what is near to it is unique once the shards have" in said
     assert "That holds for 30d (index.window); allow again to renew it." in said
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.worker.cli.strangers import listening
 from tests.worker.queries.correction_server import SONG, Server, served
 from worker.cli.allow import show_corrections
-from worker.cli.campaigns import Server as Asked
+from worker.cli.client import Client
 from worker.cli.errors import CommandError
 from worker.cli.forget import chosen
 from worker.stages.corrections import erasure_name
@@ -26,8 +27,8 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def asked(server: Server) -> Asked:
-    return Asked(f"http://127.0.0.1:{server.port}", None)
+def asked(server: Server) -> Client:
+    return Client(f"http://127.0.0.1:{server.port}", "correct")
 
 
 class Terminal(io.StringIO):
@@ -36,7 +37,7 @@ class Terminal(io.StringIO):
 
 
 def test_the_list_says_who_when_and_why(
-    server: Server, asked: Asked, capsys: pytest.CaptureFixture[str]
+    server: Server, asked: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_corrections(asked, as_json=False)
     assert capsys.readouterr().out == "nothing is corrected\n"
@@ -60,7 +61,7 @@ def test_the_list_says_who_when_and_why(
 
 @pytest.mark.parametrize("by", ["group", "text"])
 def test_what_would_be_forgotten_is_said_and_confirmed(
-    asked: Asked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
+    asked: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     group = asked.get("/v1/documents/s0/group", {}, dict)["id"] if by == "group" else None
     text = SONG if by == "text" else None
@@ -68,7 +69,7 @@ def test_what_would_be_forgotten_is_said_and_confirmed(
     assert chosen(asked, group, text, yes=True) == found
     said = capsys.readouterr().err
     assert said.startswith(f"{len(found)} document")
-    assert said.endswith(f": {', '.join(found)}\n")
+    assert said.splitlines()[0].endswith(f": {', '.join(found)}")
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(CommandError, match="nothing was sent; --yes forgets them"):
         chosen(asked, group, text, yes=False)
@@ -79,10 +80,38 @@ def test_what_would_be_forgotten_is_said_and_confirmed(
         chosen(asked, group, text, yes=False)
 
 
-def test_if_there_is_nothing_it_says_so(asked: Asked) -> None:
+def test_a_chain_is_shown_before_its_documents_are_forgotten(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    member = {"time": None, "sequence": 1}
+    ids = [f"d{number}" for number in range(5)]
+    members = [{"id": ident, **member} for ident in ids]
+    group = {"id": "7", "size": 5, "first": None, "last": None, "growth": 0,
+             "representative": members[0], "members": members, "next": None}  # fmt: skip
+    clusters = [
+        {"size": 4, "members": [{"id": one, **member} for one in ("d0", "d\x1b", "d2")]},
+        {"size": 1, "members": members[4:]},
+    ]
+    outline = {"id": "7", "size": 5, "compared": 4, "least": 0.1234, "count": 3,
+               "clusters": clusters}  # fmt: skip
+    with listening("correct") as one:
+        one.bodies["/v1/groups/7"] = json.dumps(group).encode()
+        one.bodies["/v1/groups/7/outline"] = json.dumps(outline).encode()
+        assert chosen(Client(f"127.0.0.1:{one.port}", "correct"), "7", None, yes=True) == ids
+    assert capsys.readouterr().err.splitlines() == [
+        "5 documents of group 7: d0, d1, d2, d3, d4",
+        "The least similarity of the 4 compared to the representative is 0.12",
+        "It is a chain of 3 clusters of documents that match the first one of each:",
+        r"  4 documents: d0, d\x1b, d2, …",
+        "  1 document: d4",
+        "  and 1 smaller one",
+    ]
+
+
+def test_if_there_is_nothing_it_says_so(asked: Client) -> None:
     with pytest.raises(CommandError, match="there is no document near to this text"):
         chosen(asked, None, "Something else entirely, of which there is no copy so far.", yes=True)
     with pytest.raises(CommandError, match="no group"):
         chosen(asked, "987654321", None, yes=True)
     with pytest.raises(CommandError, match="nothing answers there"):
-        chosen(Asked("http://127.0.0.1:9", None), "1", None, yes=True)
+        chosen(Client("http://127.0.0.1:9", "correct"), "1", None, yes=True)

@@ -205,15 +205,63 @@ def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     assert content(state) == before
 
 
-@pytest.mark.parametrize("text", ["", slow("{}"), slow("[]"), '{"format": 3, "generation": "x"}'])
-def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
-    state = tmp_path / "state"
+OFFSETS = {"offline.documents": [1], "offline.shards": [1], "offline.fingerprints": [1]}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state that no run may change."""
+    state = tmp_path_factory.mktemp("kept") / "state"
     dedupe("--state", state, stdin=LINES[0])
-    (state / "CURRENT").write_text(text)
-    done = neardup("dedupe", "--state", state, stdin=LINES[0])
-    assert done.returncode == 2
-    assert b"is damaged" in done.stderr
-    assert (state / "generation-0000001").is_dir()
+    assert json.loads((state / "CURRENT").read_text())["offsets"] == OFFSETS
+    return state
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        b"",
+        b"[]",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"format": 1e999}',
+        b'{"format": 3, "generation": "x"}',
+        {"generation": "../state/generation-0000001"},
+        {"generation": 1},
+        {"documents": []},
+        {"more": 1},
+        {"offsets": {}},
+        {"offsets": {"offline.documents": [1]}},
+        {"offsets": {name.replace("offline", "app"): at for name, at in OFFSETS.items()}},
+        {"offsets": {**OFFSETS, "offline.shards": []}},
+        {"offsets": {**OFFSETS, "offline.fingerprints": [0]}},
+        {"offsets": {**OFFSETS, "offline.documents": [-1]}},
+        {"offsets": {**OFFSETS, "offline.documents": [True]}},
+        {"offsets": {**OFFSETS, "offline.documents": [1 << 70]}},
+        {"offsets": {**OFFSETS, "offline.documents": [7]}},
+        {"offsets": {**OFFSETS, "offline.shards": [7], "offline.fingerprints": [7]}},
+        {"offsets": {**OFFSETS, "offline.shards": [0], "offline.fingerprints": [0]}},
+    ],
+)
+def test_a_damaged_state_is_refused_in_one_line(
+    changed: bytes | dict[str, object], kept: Path
+) -> None:
+    path = kept / "CURRENT"
+    before = path.read_bytes()
+    if isinstance(changed, dict):
+        changed = json.dumps({**json.loads(before), **changed}).encode()
+    index = content(kept)
+    path.write_bytes(changed)
+    try:
+        done = neardup("dedupe", "--state", kept, stdin=LINES[0])
+        assert path.read_bytes() == changed
+    finally:
+        path.write_bytes(before)
+    assert content(kept) == index
+    (line,) = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert line.startswith(f"neardup: --state: {kept}")
+    assert "is damaged" in line
 
 
 @pytest.mark.parametrize("name", ["*.sst", slow("MANIFEST-*"), slow("CURRENT"), slow("*")])

@@ -17,6 +17,7 @@ from worker.generations.generation import Generation
 from worker.generations.log import PLAN_KEY, dump
 from worker.generations.plan import Plan, handed_over
 from worker.settings import Settings, load
+from worker.wire import Request
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
 DOCUMENTS = [
@@ -79,6 +80,16 @@ def test_an_id_that_was_sent_twice_can_be_compared_with_itself(run: Run) -> None
 def test_what_is_not_there_is_said(run: Run, ids: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         looked_up(run, *ids)
+
+
+def test_an_allowance_that_let_a_document_through_is_named(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.correct(Request("allow", "slogan", TEXT, exact=True))
+    run.feed([("first", TEXT), ("second", TEXT)], one_by_one=True)
+    run.finish()
+    said = "'second' is unique: the allowance 'slogan' let it through"
+    with pytest.raises(CommandError, match=said):
+        looked_up(run, "second")
 
 
 def test_other_settings_than_the_workers_are_noticed(run: Run) -> None:

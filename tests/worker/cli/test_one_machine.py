@@ -9,7 +9,7 @@ import pytest
 import worker.cli.run
 import worker.cli.serve
 from tests.support.command_line import ROOT, neardup
-from worker.cli.files_commands import DEFAULT_SERVER
+from worker.cli.client import Client
 from worker.settings import Settings
 
 
@@ -49,7 +49,7 @@ def test_processes_share_no_directory_and_no_port(begun: list[Settings], tmp_pat
     ports = [one.worker.http_port for one in begun if one.worker.http_port]
     ports.append(begun[-1].serve.port)
     assert len(ports) == len(set(ports)) == 3
-    assert f"http://localhost:{ports[-1]}" == DEFAULT_SERVER
+    assert Client.of(begun[-1], None).url == f"http://127.0.0.1:{ports[-1]}"
 
 
 def test_every_command_exists() -> None:

@@ -170,7 +170,7 @@ def test_other_parameters_are_refused_with_the_difference(state: Path, tmp_path:
 
 
 def test_what_is_no_state_or_no_server_is_an_error_in_one_line(tmp_path: Path) -> None:
-    assert "has no state of neardup" in refused(TEXT, "--state", tmp_path)
+    assert "has no state of neardup" in refused(TEXT, "--state", tmp_path, status=2)
     said = refused(TEXT, "--server", "127.0.0.1:1")
     assert "127.0.0.1:1: nothing answers there. Start a `neardup serve`" in said
     assert "must be like http://host:9465" in refused(TEXT, "--server", "ftp://x", status=2)
@@ -183,7 +183,7 @@ def test_a_worker_that_is_asked_is_named_as_one() -> None:
     pages = Pages(Metrics(), Health)
     with serving("127.0.0.1", 0, pages.answer) as port:
         said = refused(TEXT, "--server", f"127.0.0.1:{port}")
-    assert "takes no queries (status 405); workers don't" in said
+    assert "takes no queries (status 404); workers don't" in said
     assert "--server URL" in said
 
 

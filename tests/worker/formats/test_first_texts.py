@@ -59,6 +59,28 @@ def test_pages_are_told_unless_html_is_taken_off() -> None:
     assert said.startswith("1 of the first 1 document looks like HTML, and its tags")
 
 
+CHINESE = [
+    "".join(CHANCE.choices("的一是在不了有和人这中大为上个国我以要他时来用们", k=80))
+    for _ in range(30)
+]
+THAI = ["".join(CHANCE.choices("กขคงจฉชซญฎฏฐ", k=80)) for _ in range(30)]
+KOREAN = [" ".join(CHANCE.choices(["안녕", "세상", "사람", "나라"], k=40)) for _ in range(30)]
+
+
+@pytest.mark.parametrize("texts", [CHINESE, THAI, CHINESE[:1], CHINESE[:10] + PROSE[:15]])
+def test_words_of_a_script_without_spaces_are_told_once(texts: list[str]) -> None:
+    words = Parameters(shingle="word", shingle_size=3)
+    [said] = warnings(texts, words)
+    assert "in a script that has no spaces between words" in said
+    assert 'similarity.shingle = "char"' in said
+    assert warnings(texts, Parameters()) == []
+
+
+@pytest.mark.parametrize("texts", [PROSE, KOREAN, [*PROSE[:24], CHINESE[0]], ["12 34"], [""]])
+def test_words_of_other_texts_are_fine(texts: list[str]) -> None:
+    assert not any("spaces" in one for one in warnings(texts, Parameters(shingle="word")))
+
+
 def test_it_ends_with_the_last_text_that_it_looks_at() -> None:
     watch = TextWatch(Parameters(), enough=3)
     assert [len(watch.add(text)) for text in PAGES[:5]] == [0, 0, 1, 0, 0]

@@ -19,7 +19,7 @@ from tests.support.stages import (
 )
 from worker.bus import Record
 from worker.stages import corrections
-from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, allowed, erasure_name
+from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, corrected, erasure_name
 from worker.stages.order import Placed, placed
 from worker.wire import Note, Request
 from worker.wire.headers import CORRECTION
@@ -50,7 +50,8 @@ def judged(
     *frames: Placed, before: Corrections = NO_CORRECTIONS, window: int | None = None
 ) -> tuple[Corrections, dict[int, Allowed]]:
     hours = None if window is None else window * HOUR
-    return allowed(before, frames, threshold=PARAMETERS.threshold, window=hours)
+    found = corrected(before, frames, threshold=PARAMETERS.threshold, window=hours)
+    return before if found.held is None else found.held, dict(found.allowed)
 
 
 def test_without_corrections_nothing_is_looked_at() -> None:
@@ -98,13 +99,22 @@ def test_a_note_on_an_erasure_is_kept_and_old_ones_go(monkeypatch: pytest.Monkey
     assert [one.name for one in held.erasures] == [erasure_name(b"d1"), erasure_name(b"d2")]
 
 
-def test_allowances_are_bounded_and_one_too_many_is_said(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_allowances_are_bounded_and_what_took_effect_is_known(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(corrections, "MOST_ALLOWANCES", 2)
-    held, _ = judged(frame(allow(0, "a"), allow(1, "b"), allow(2, "c"), allow(3, "a", OTHER)))
-    assert [one.id for one in held.allowances] == [b"b", b"a"]
-    assert [one.getMessage()[:27] for one in caplog.records] == ["allowance 'c' doesn't hold:"]
+    requests = [
+        Request("allow", "a", TEXT), Request("allow", "b", TEXT), Request("allow", "c", TEXT),
+        Request("allow", "a", OTHER), Request("withdraw", "c"), Request("withdraw", "b"),
+        Request("withdraw", "b"), Request("allow", "c", TEXT),
+    ]  # fmt: skip
+    made = frame(*(correction(at, one) for at, one in enumerate(requests)))
+    found = corrected(NO_CORRECTIONS, [made], threshold=PARAMETERS.threshold, window=None)
+    assert found.held is not None
+    assert [one.id for one in found.held.allowances] == [b"a", b"c"]
+    done = [(0, b"a"), (1, b"b"), (3, b"a"), (5, b"b"), (7, b"c")]
+    assert found.done == {made.offset: [(at, erasure_name(ident)) for at, ident in done]}
+    assert found.refused == [b"c"]
 
 
 def test_a_similarity_is_the_estimate_of_the_sketches() -> None:

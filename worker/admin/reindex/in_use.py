@@ -12,7 +12,7 @@ from worker.generations.log import PLAN_KEY, load
 from worker.generations.plan import Plan
 from worker.settings import Settings
 
-__all__ = ["as_begun", "in_use", "other_rules", "other_than_in_use", "planned"]
+__all__ = ["in_use", "other_rules", "other_than_in_use", "planned"]
 
 _RULES = {
     "index.shards": "shards",
@@ -44,38 +44,20 @@ def planned(cluster: Cluster, settings: Settings) -> Plan | None:
 def in_use(cluster: Cluster, settings: Settings) -> Settings:
     """Return the settings with those of the generation in use in place of their own.
 
-    Settings that name neither this generation nor an earlier or later one stay as they are: they
-    are another's, and a check will say so.
-
     Raises:
         BusError: the cluster doesn't answer, or the plan can't be read.
     """
     plan = planned(cluster, settings)
-    if plan is None or list(other_rules(plan, settings)):
-        return settings
-    return plan.settings(settings)
-
-
-def as_begun(cluster: Cluster, settings: Settings) -> Settings:
-    """Return the settings with those of generation 0 in place of their own; see `in_use`.
-
-    Raises:
-        BusError: the cluster doesn't answer, or the plan can't be read.
-    """
-    plan = planned(cluster, settings)
-    if plan is None or list(other_rules(plan, settings)):
-        return settings
-    return plan.begun(settings)
+    return settings if plan is None else plan.settings(settings)
 
 
 def other_rules(plan: Plan, settings: Settings) -> Iterator[Difference]:
     """Yield in what settings differ from the generation in use, unless they are another one's.
 
-    A worker's settings may be those from before a reindex, or those for after it.
+    A worker's settings may be those from before any reindex, or those for after it.
     """
     here = _said_by(settings)
-    known = (plan.base, *plan.generations(), *plan.left)
-    if not any(_agree(_facts(plan, one), here) for one in known):
+    if not any(_agree(_facts(plan, one), here) for one in plan.ever()):
         yield from other_than_in_use(plan, settings)
 
 

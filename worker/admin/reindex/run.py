@@ -10,11 +10,9 @@ from time import monotonic
 
 import msgspec
 
-from lsh import SWITCHES
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import TooFewBrokers, create
-from worker.admin.problem import Problem
 from worker.admin.reindex import rewriting
 from worker.admin.reindex.checking import Checks
 from worker.admin.reindex.in_use import planned
@@ -29,6 +27,7 @@ from worker.generations.plan import (
     Plan,
     aborted,
     begun,
+    cleaned,
     closed,
     directed,
     done,
@@ -110,7 +109,8 @@ class Reindex:
         found = inspect(cluster, self._base_settings if anew else settings)
         for problem in found.problems:
             if problem.severity == "error":
-                raise ConfigurationError(f"{problem}; {_way_on(problem, anew=anew)}")
+                way_on = problem.fix or "see `neardup topics verify`"
+                raise ConfigurationError(f"{problem}; {way_on}")
         self._replicas = {state.replicas for state in found.topics.values() if state is not None}
         self._base = self._base_settings.topology(found.topology.layout.partitions)
         self.checks = Checks(cluster, settings, self._base_settings, self._base)
@@ -341,24 +341,15 @@ class Reindex:
         Raises:
             BusError: the cluster refuses, for example because a worker still is in a group.
         """
-        yield from delete_left(self._cluster, self.plan(), self._base)
-        self._change(lambda found: (msgspec.structs.replace(found, left=()), ()))
+        plan = self.plan()
+        yield from delete_left(self._cluster, plan, self._base)
+        self._change(partial(cleaned, deleted=plan.left))
 
     def _change(
         self, change: Callable[[Plan], Changed], offsets: Mapping[str, Offsets] = _NONE
     ) -> None:
         topic = self._base.layout_log
         change_plan(self._bus, topic, lambda plan: change(self._whole(plan)), offsets)
-
-
-def _way_on(problem: Problem, *, anew: bool) -> str:
-    """Return what to do about a problem."""
-    setting = problem.what.removeprefix("similarity.")
-    if not anew and setting in {"shingle", "shingle_size", "slots", "bands", "rows", *SWITCHES}:
-        return "to make new fingerprints by these settings, run it with --from-documents"
-    if anew and problem.what.startswith(("similarity.", "documents.", "limits.")):
-        return "no reindex can change that"
-    return "see `neardup topics verify`"
 
 
 def _same(one: Generation, other: Generation) -> bool:

@@ -76,18 +76,19 @@ def test_new_fingerprints_follow_on_an_earlier_reindex(cluster: FakeCluster, log
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"),
+    ("setting", "value", "way_on"),
     [
-        ("similarity.seed", "another secret of enough bytes"),
-        ("documents.text_fields", "body"),
-        ("limits.id_bytes", 512),
+        ("similarity.seed", "another secret of enough bytes", "put the similarity.seed back"),
+        ("documents.text_fields", "body", "`neardup init --accept`"),
+        ("limits.id_bytes", 512, "`neardup init --accept`"),
     ],
 )
 def test_what_workers_have_in_files_or_read_by_stays(
-    cluster: FakeCluster, setting: str, value: object
+    cluster: FakeCluster, setting: str, value: object, way_on: str
 ) -> None:
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 3)
     settings = load(None, {"app": "a", "similarity.shingle": "word", setting: value})
-    with pytest.raises(ConfigurationError, match=f"{setting}.*no reindex can change that"):
+    with pytest.raises(ConfigurationError, match=f"{setting}.*{way_on}"):
         anew(cluster, settings)
 
 
@@ -105,7 +106,10 @@ def test_an_application_that_has_not_begun_has_nothing_to_make_anew(cluster: Fak
 
 
 def test_other_fingerprints_are_refused_with_the_way_to_get_them(cluster: FakeCluster) -> None:
-    with pytest.raises(ConfigurationError, match=r"similarity\.shingle.*run it with --from-doc"):
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 3)
+    with pytest.raises(
+        ConfigurationError, match=r"similarity\.shingle.*`neardup reindex --from-doc"
+    ):
         Reindex(cluster.as_cluster(), WORDS)
 
 

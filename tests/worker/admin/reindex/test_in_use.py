@@ -1,0 +1,230 @@
+"""Settings of every generation that there ever was are known, whatever is done in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from tests.worker.admin.fake import FakeCluster
+from worker.admin import inspect, refuse_others, topic_problems
+from worker.admin.cluster import TopicState
+from worker.admin.plan import DEFAULT_MAX_BYTES
+from worker.admin.plan import plan as topic_plans
+from worker.admin.reindex.rewriting import numbered
+from worker.admin.reindex.run import changed_rules
+from worker.admin.reindex.topics import delete_left
+from worker.bus import TopicPartition
+from worker.generations.generation import Generation, Signing
+from worker.generations.log import PLAN_KEY, dump
+from worker.generations.plan import Plan, aborted, begun, cleaned
+from worker.settings import ConfigurationError, Settings, load
+
+Given = frozenset[tuple[str, object]]
+
+_DEFAULTS: dict[str, object] = {
+    "index.shards": 2,
+    "similarity.threshold": 0.8,
+    "similarity.shingle": "char",
+}
+_LENGTH = 5
+
+
+def _file(given: dict[str, object]) -> Given:
+    return frozenset({**_DEFAULTS, **given}.items())
+
+
+_LOADED: dict[Given, Settings] = {}
+
+
+def _loaded(file: Given) -> Settings:
+    if file not in _LOADED:
+        _LOADED[file] = load(None, {"app": "a", **dict(file)})
+    return _LOADED[file]
+
+
+BASE = _loaded(_file({}))
+SIGNING = Signing.of(BASE.parameters())
+
+
+class World(NamedTuple):
+    """An application between two commands.
+
+    Attributes:
+        plan: what workers run.
+        files: of each generation that there has been, the settings that say its rules.
+        file: the settings as they are.
+        running: those with which a worker was started.
+    """
+
+    plan: Plan
+    files: tuple[Given, ...]
+    file: Given
+    running: Given
+
+
+def _begin(world: World, setting: str, values: tuple[object, object]) -> World:
+    """Have another value of a setting than in the generation that is in use."""
+    in_use = dict(world.files[world.plan.current.number])
+    in_use[setting] = values[in_use[setting] == values[0]]
+    wanted = _loaded(_file(in_use))
+    if setting == "similarity.shingle":
+        following = numbered(world.plan, Generation.fingerprinted(wanted), 0)
+    else:
+        following = changed_rules(
+            world.plan.current, shards=wanted.index.shards, threshold=wanted.similarity.threshold
+        )
+    changed = begun(world.plan, following, SIGNING)
+    if changed is None:
+        return world
+    return world._replace(plan=changed[0], files=(*world.files, _file(in_use)))
+
+
+def _finish(world: World) -> World:
+    return world._replace(plan=world.plan.done()) if world.plan.following else world
+
+
+def _abort(world: World) -> World:
+    changed = aborted(world.plan)
+    return world if changed is None else world._replace(plan=changed[0])
+
+
+def _clean(world: World) -> World:
+    changed = cleaned(world.plan, world.plan.left)
+    return world if changed is None else world._replace(plan=changed[0])
+
+
+ACTS: dict[str, Callable[[World], World]] = {
+    "another threshold": lambda world: _begin(world, "similarity.threshold", (0.8, 0.9)),
+    "other shards": lambda world: _begin(world, "index.shards", (2, 3)),
+    "new fingerprints": lambda world: _begin(world, "similarity.shingle", ("char", "word")),
+    "take over": _finish,
+    "abort": _abort,
+    "clean": _clean,
+    "settings": lambda world: world._replace(file=world.files[world.plan.current.number]),
+    "restart": lambda world: world._replace(running=world.file),
+}
+
+
+def _worlds(length: int) -> dict[World, tuple[str, ...]]:
+    """Return all that come of so many acts at most, with the acts that lead there."""
+    first = World(Plan.of(BASE), (_file({}),), _file({}), _file({}))
+    found: dict[World, tuple[str, ...]] = {first: ()}
+    edge = [first]
+    for _ in range(length):
+        following = []
+        for world in edge:
+            for name, act in ACTS.items():
+                after = act(world)
+                if after not in found:
+                    found[after] = (*found[world], name)
+                    following.append(after)
+        edge = following
+    return found
+
+
+def _cluster(plan: Plan) -> FakeCluster:
+    """Return a cluster on which all generations were created, and those that were cleaned are gone.
+
+    All is where a worker that has judged everything leaves it.
+    """
+    cluster = FakeCluster(BASE)
+    base = cluster.topology
+    cluster.records["a.layout"][PLAN_KEY] = dump(plan)
+    for one in (*plan.cleaned, *plan.left, *plan.generations()):
+        topology = one.topology(base)
+        settings = one.settings(BASE).reindexed(BASE, one.topology)
+        for topic in topic_plans(settings, topology, DEFAULT_MAX_BYTES):
+            state = TopicState(
+                topic.partitions, 3, {**topic.settings(), "min.insync.replicas": "2"}
+            )
+            cluster.states.setdefault(topic.name, state)
+        cluster.ends[topology.order] = (0, 9)
+        for stage in ("fingerprint", "index", "route"):
+            cluster.offsets.setdefault(topology.group(stage), {}).update(
+                {
+                    TopicPartition(topic, number): 9 if topic == topology.seats else 0
+                    for topic, count in topology.inputs(stage).items()
+                    for number in range(count)
+                }
+            )
+    gone = msgspec.structs.replace(plan, left=plan.cleaned)
+    list(delete_left(cluster.as_cluster(), gone, base))
+    return cluster
+
+
+def _errors(cluster: FakeCluster, settings: Settings) -> list[str]:
+    found = inspect(cluster.as_cluster(), settings).problems
+    found = [*found, *topic_problems(cluster.as_cluster(), settings)]
+    return [f"{one}; {one.fix}" for one in found if one.severity == "error"]
+
+
+@pytest.fixture(scope="module")
+def worlds() -> dict[World, tuple[str, ...]]:
+    return _worlds(_LENGTH)
+
+
+def test_settings_of_any_generation_are_known_after_any_acts(
+    worlds: dict[World, tuple[str, ...]],
+) -> None:
+    """A worker runs with them, and starts with them, for ever."""
+    checked = set()
+    for world, acts in worlds.items():
+        cluster = None
+        for file in {*world.files, world.file, world.running}:
+            if (world.plan, file) in checked:
+                continue
+            checked.add((world.plan, file))
+            cluster = cluster or _cluster(world.plan)
+            assert _errors(cluster, _loaded(file)) == [], (acts, sorted(file, key=str))
+            refuse_others(cluster.as_cluster(), _loaded(file))
+    assert len(checked) > 500
+
+
+@pytest.mark.parametrize(
+    ("given", "way_on"),
+    [
+        ({"similarity.threshold": 0.6}, "`neardup reindex --threshold 0.6`"),
+        ({"index.shards": 5}, "`neardup reindex --shards 5`"),
+        ({"similarity.shingle_size": 7}, "`neardup reindex --from-documents`"),
+        ({"similarity.seed": "a secret of our own"}, "put the similarity.seed back"),
+    ],
+)
+def test_others_are_refused_with_what_mends_it_after_any_acts(
+    worlds: dict[World, tuple[str, ...]], given: dict[str, object], way_on: str
+) -> None:
+    stranger = _loaded(_file(given))
+    [setting] = given
+    for plan in {world.plan for world in worlds}:
+        cluster = _cluster(plan)
+        errors = _errors(cluster, stranger)
+        assert any(setting in one and way_on in one for one in errors), plan
+        assert not any("missing" in one for one in errors), plan
+        with pytest.raises(ConfigurationError) as refused:
+            refuse_others(cluster.as_cluster(), stranger)
+        assert setting in str(refused.value)
+        assert "can't be changed once it has begun" in str(refused.value)
+
+
+def test_what_was_cleaned_is_kept_once_for_each_set_of_rules() -> None:
+    plan = Plan.of(BASE)
+    for number in range(2_000):
+        following = changed_rules(plan.current, shards=2 + number % 3)
+        plan = plan.building(following).done()
+        changed = cleaned(plan, plan.left)
+        assert changed is not None
+        plan = changed[0]
+    assert len(plan.cleaned) == 3
+    assert plan.left == ()
+
+
+def test_what_was_left_since_topics_were_deleted_is_still_left() -> None:
+    plan = Plan.of(BASE).building(Generation.of(BASE)).done()
+    deleted = plan.left
+    later = plan.building(plan.current).done()
+    changed = cleaned(later, deleted)
+    assert changed is not None
+    assert (changed[0].left, changed[0].cleaned) == ((plan.current,), deleted)
+    assert cleaned(changed[0], deleted) is None
