@@ -49,12 +49,12 @@ _ZONES = {
     **_RFC_ZONES,
     "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "MET": 1, "MEST": 2, "MEZ": 1, "MESZ": 2,
     "EET": 2, "EEST": 3, "MSK": 3, "MSD": 4, "WAT": 1, "CAT": 2, "SAST": 2, "EAT": 3,
-    "PKT": 5, "WIB": 7, "WITA": 8, "WIT": 9, "HKT": 8, "JST": 9, "KST": 9,
+    "PKT": 5, "WIB": 7, "WITA": 8, "HKT": 8, "JST": 9, "KST": 9,
     "AWST": 8, "ACST": 9.5, "ACDT": 10.5, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13,
     "HST": -10, "AKST": -9, "AKDT": -8,
 }  # fmt: skip
 """Those of RFC 822, and abbreviations that have had one offset in the IANA time zone database since
-1985, or its German name. AST, BST, GST, IST and SST mean several zones each."""
+1985, or its German name. AST, BST, GST and SST mean several zones each."""
 _MSK_AHEAD = range(date(2011, 3, 27).toordinal(), date(2014, 10, 26).toordinal())
 """The days on which MSK was four hours from UTC."""
 _TWO_DIGITS = ((50, 2000), (100, 1900), (1000, 1900))
