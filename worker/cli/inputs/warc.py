@@ -31,6 +31,8 @@ _GOOD = re.compile(rb"HTTP/[\d.]+ +2\d\d\b")
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 """What no text has, and compressed data soon has."""
 _TEXT_WITHIN = 512
+_MOST_CODINGS = 5
+"""What curl takes."""
 _ZSTD_WINDOW = 8 << 20
 """What browsers take (RFC 9659)."""
 _ZSTD_STEP = 256
@@ -164,7 +166,10 @@ def _content(body: _Body, most: int, *, cut: bool) -> bytes:
     content = body.content
     if "chunked" in body.http.get("transfer-encoding", "").lower():
         content = _joined(content)
-    for coding in reversed(body.http.get("content-encoding", "").lower().split(",")):
+    codings = body.http.get("content-encoding", "").lower().split(",")
+    if len(codings) > _MOST_CODINGS:
+        raise DocumentFault(f"bad-encoding: the body has {len(codings)} encodings, one in another")
+    for coding in reversed(codings):
         content = _expanded(content, coding.strip(), most, cut=cut)
     if len(content) > most:
         raise too_large("body", len(content))

@@ -8,7 +8,7 @@ import json
 import mailbox
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -169,7 +169,7 @@ def test_a_mail_that_is_too_large_costs_itself(tmp_path: Path) -> None:
 
 def read(data: bytes, encoding: str | None = None) -> dict[str, str]:
     """Return what is read of a mail."""
-    made = mail(io.BufferedReader(io.BytesIO(data)), "x", encoding)
+    made = mail(io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data))), "x", encoding)
     return {"text": made.text, **made.known}
 
 
