@@ -34,6 +34,7 @@ __all__ = [
     "__version__",
     "band_keys",
     "check",
+    "decode",
     "distinct",
     "equal_slots",
     "near_pairs",
@@ -257,6 +258,13 @@ def read_payloads(
 
     An id is UTF-8. A text is None if the payload isn't an object with strings there, or not a plain
     one: nothing is said of it then. An id is also None if only that is missing.
+    """
+
+def decode(data: bytes, label: str) -> str | None:
+    """Return a text in the encoding that a label names in the WHATWG's Encoding Standard.
+
+    None if the text isn't in it. A byte order mark stays. Raises LookupError for other labels, and
+    for those of encodings that browsers don't read, such as iso-2022-kr.
     """
 
 class Damaged(ValueError):

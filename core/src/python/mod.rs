@@ -2,6 +2,7 @@
 
 mod arrays;
 mod caught;
+mod encodings;
 mod given;
 mod index;
 mod memory;
@@ -17,6 +18,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     text::register(module)?;
     signing::register(module)?;
     payload::register(module)?;
+    encodings::register(module)?;
     index::register(module)?;
     module.add_class::<memory::MemoryIndex>()
 }

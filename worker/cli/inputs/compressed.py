@@ -27,6 +27,9 @@ _ZSTD_INPUT = 256
 """Bytes that zstd gets in a step. It can't bound what it returns; a block has at least 4 bytes, and
 expands to at most 128 KiB."""
 
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(.{4})", re.DOTALL)
+
 
 class _Decompressor(Protocol):
     """Decompresses one member, frame or stream of a file."""
@@ -103,7 +106,7 @@ COMPRESSIONS = (
     _Compression(
         "zstd",
         ".zst",
-        re.compile(rb"\x28\xb5\x2f\xfd"),
+        re.compile(re.escape(_ZSTD_MAGIC)),
         _Zstd,
         "zstd -dc --long=31",
         input=_ZSTD_INPUT,
@@ -133,12 +136,26 @@ def compression_of(name: str, start: bytes) -> _Compression | None:
     Raises:
         InputFault: the name ends like that of a compressed file, but the content isn't one.
     """
-    found = next((each for each in COMPRESSIONS if each.magic.match(start)), None)
     suffix = PurePath(name).suffix.lower()
     expected = next((each for each in COMPRESSIONS if each.suffix == suffix), None)
+    at = _past_skippable(start)
+    if at and at >= len(start):
+        start, at = _ZSTD_MAGIC, 0  # What follows is out of sight: zstd is likelier than lz4.
+    found = next((each for each in COMPRESSIONS if each.magic.match(start, at)), None)
     if expected is not None and found is not expected:
         raise InputFault(f"is not a {expected.name} file, despite its name")
     return found
+
+
+def _past_skippable(start: bytes) -> int:
+    """Return where the first frame with content begins; files of zstd and lz4 may have others.
+
+    RFC 8878, 3.1.2.
+    """
+    at = 0
+    while (found := _SKIPPABLE.match(start, at)) is not None:
+        at += 8 + int.from_bytes(found[1], "little")
+    return at
 
 
 def decompressed(name: str, source: Reader, compression: _Compression) -> Reader:

@@ -6,8 +6,10 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
+from encodings.aliases import aliases
 from typing import Final
 
+from lsh._core import decode
 from worker.cli.errors import CommandError
 from worker.cli.inputs.compressed import Reader
 from worker.cli.inputs.fault import DocumentFault, InputFault
@@ -41,20 +43,22 @@ _BY_NULS = (
     (rb"(?:[^\0]\0){3}", "utf-16-le"),
     (rb"(?:\0[^\0]){3}", "utf-16-be"),
 )
-_META = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
-_META_WITHIN = 4_096
+_NAMED = re.compile(
+    rb"""<!--.*?(?:-->|\Z)"""
+    rb"""|<meta[^>]{1,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})"""
+    rb"""|\A\s*<\?xml[^>]{1,200}?encoding\s*=\s*["']\s*([\w.:-]{1,40})""",
+    re.IGNORECASE | re.DOTALL,
+)
+_NAMED_WITHIN = 4_096
+_BETWEEN = re.compile(r"[^a-z0-9.]+")
+_LONGEST = 3
+"""The most bytes that a cut may leave of a character of four."""
+_UTF_16 = ("utf-16", "unicode", "ucs-2", "csunicode", "iso-10646-ucs-2")
+"""What the labels of UTF-16 begin with."""
 _NEVER = {"ascii", "idna", "punycode", "unicode_escape", "raw_unicode_escape"}
 """What strangers may say, and nobody means: UTF-8 often says to be ASCII."""
-_SUPERSETS = {
-    "iso8859-1": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "iso8859-9": "cp1254",
-    "tis-620": "cp874",
-}
-"""What pages and mails are in that say so: the encoding that browsers take (WHATWG, Encoding)."""
+_PYTHONS = frozenset(aliases.values()) - _NEVER
+"""Python's codecs. Some are of encodings that mails name and browsers don't read: UTF-7, cp850."""
 
 
 def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -148,24 +152,31 @@ class _Transcoded(io.RawIOBase):
 
 
 def in_html(data: bytes) -> str | None:
-    """Return the encoding that a page names in itself, if it does."""
-    found = _META.search(data[:_META_WITHIN])
-    return found[1].decode() if found else None
+    """Return the encoding that a page names in itself, if it does.
+
+    A page whose name can be read isn't in UTF-16, so that means UTF-8 (HTML, 13.2.3.2).
+    """
+    for found in _NAMED.finditer(data, 0, _NAMED_WITHIN):
+        if name := (found[1] or found[2] or b"").decode("latin-1").lower():
+            return "utf-8" if name.startswith(_UTF_16) else name
+    return None
 
 
-def decoded(data: bytes, declared: str | None, otherwise: str | None = None) -> str:
+def decoded(
+    data: bytes, declared: str | None, otherwise: str | None = None, *, cut: bool = False
+) -> str:
     """Return a text: by its mark, as it is declared, in UTF-8, or in the encoding ``otherwise``.
+
+    ``cut``: it may end within a character, which is left out then.
 
     Raises:
         DocumentFault: it is in none of these.
     """
+    ends = range(len(data), max(len(data) - _LONGEST * cut, 0) - 1, -1)
     for name in _candidates(data, declared, otherwise):
-        try:
-            text = data.decode(name)
-            text.encode()  # Some encodings have lone surrogates.
-        except (LookupError, UnicodeError, ValueError):
-            continue
-        return text
+        for end in ends:
+            if (text := _in(name, data[:end])) is not None:
+                return text
     said = otherwise or declared
     raise DocumentFault(
         "invalid-utf8: the text is not UTF-8"
@@ -177,19 +188,31 @@ def decoded(data: bytes, declared: str | None, otherwise: str | None = None) -> 
 def _candidates(data: bytes, declared: str | None, otherwise: str | None) -> Iterator[str]:
     if (marked := by_mark(data)) is not None:
         yield marked
-    if declared is not None:
-        known = _known(declared)
-        if known in _SUPERSETS:
-            yield _SUPERSETS[known]
-        if known not in _NEVER:
-            yield known
+    if declared is not None and _aliased(declared) not in _NEVER:
+        yield declared
     yield "utf-8"
     if otherwise is not None:
         yield otherwise
 
 
-def _known(name: str) -> str:
+def _in(name: str, data: bytes) -> str | None:
+    """Return a text; None if it isn't in the encoding, or there is none of this name."""
     try:
-        return codecs.lookup(name).name
-    except (LookupError, ValueError):
-        return name
+        return decode(data, name)
+    except LookupError:  # The web has none of this name.
+        pass
+    codec = _aliased(name)
+    if codec not in _PYTHONS:
+        return None
+    try:
+        text = data.decode(codec)
+        text.encode()  # Some encodings have lone surrogates.
+    except (LookupError, UnicodeError, ValueError):  # Some codecs are of bytes.
+        return None
+    return text
+
+
+def _aliased(name: str) -> str:
+    """Return the name of Python's codec, if it has one."""
+    spelt = _BETWEEN.sub("_", name.lower())
+    return aliases.get(spelt, spelt)

@@ -16,6 +16,7 @@ from worker.cli.inputs.compressed import compression_of, decompressed
 from worker.cli.inputs.contents import Contents, File
 from worker.cli.inputs.fault import InputFault
 from worker.cli.inputs.foreign import spread
+from worker.cli.inputs.mails import is_mail, is_mailbox
 from worker.cli.inputs.named_files import Argument, Named, named_files
 from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, parquet_rows
 from worker.cli.inputs.reading import Kind, Reading
@@ -192,8 +193,8 @@ class Inputs(Closing):
                 self._within = raw.tell
             compression = compression_of(name, start)
             content = decompressed(name, file, compression) if compression else file
-            if kind == "json" and self._reading.format is None:
-                kind = _by_content(content.peek(_PEEK))
+            if kind in {"json", "text"} and self._reading.format is None:
+                kind = _by_content(content.peek(_PEEK), kind)
             tool = compression.tool if compression else None
             if source is self._sources[0]:
                 self._first_tool = tool
@@ -211,11 +212,20 @@ class Inputs(Closing):
         yield from parquet_rows(file, source.base, self._documents, read)
 
 
-def _by_content(start: bytes) -> Kind:
-    """Return what a file is whose name doesn't say it; JSON begins like none of the others."""
+def _by_content(start: bytes, kind: Kind) -> Kind:
+    """Return what a file is whose name says nothing, or that it is a text.
+
+    JSON begins like none of the others. Archives of mailing lists are called texts.
+    """
+    if is_mailbox(start):
+        return "mbox"
+    if kind == "text":
+        return "text"
     if start.startswith(b"WARC/"):
         return "warc"
-    return "mbox" if start.startswith(b"From ") else "json"
+    if start.startswith(b"From "):
+        return "mbox"
+    return "mail" if is_mail(start) else kind
 
 
 def _say_order(first: str, second: str) -> None:

@@ -17,7 +17,9 @@ _TAR = (257, b"ustar")
 _TAKEN_APART = (
     (rb"PK\x03\x04", "a zip archive", "unzip -p FILE"),
     (rb"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "7z x -so FILE"),
-    (rb"\x04\x22\x4d\x18", "an lz4 file", "lz4 -dc FILE"),
+    (rb"(?:\x04\x22|[\x50-\x5f]\x2a)\x4d\x18", "an lz4 file", "lz4 -dc FILE"),
+    (rb"\x1f\x9d", "a file of compress", "gzip -dc FILE"),
+    (rb"LZIP\x01", "an lzip file", "lzip -dc FILE"),
     (rb"Obj\x01", "an Avro file", "fastavro FILE"),
 )
 _TABLES = (

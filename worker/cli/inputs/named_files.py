@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple, TypeAlias
 
 from worker.cli.errors import CommandError
+from worker.cli.inputs.mails import is_mail, is_mailbox
 from worker.cli.inputs.reading import DATA, KINDS, TEXTS, Reading, suffix_of
 from worker.cli.inputs.remote import Remote, is_address, stored
 
@@ -21,6 +22,7 @@ __all__ = ["Argument", "Found", "Named", "named_files", "natural"]
 Argument: TypeAlias = Path | str
 """What names files: a path, also as a text, or an address such as ``s3://bucket/key``."""
 
+_PEEK = 4_096
 _NUMBER = re.compile(r"0*([0-9]+)")
 
 
@@ -172,12 +174,23 @@ def _walked(root: str, known: Collection[str], left_out: Counter[str]) -> Iterat
             if name.startswith((".", "_")):
                 continue
             path = os.path.join(folder, name)  # noqa: PTH118 -- of a million files
-            if suffix_of(name) not in known:
-                left_out[PurePath(name).suffix or "without a suffix"] += 1
-            elif (why := _no_file(path)) is not None:
+            suffix = suffix_of(name)
+            if (why := _no_file(path)) is not None:
                 left_out[why] += 1
-            else:
+            elif suffix in known or (suffix not in KINDS and ".eml" in known and _has_mail(path)):
                 yield path
+            else:
+                left_out[PurePath(name).suffix or "without a suffix"] += 1
+
+
+def _has_mail(path: str) -> bool:
+    """Return whether a file is a mail or a mailbox, as those of a Maildir are."""
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(_PEEK)
+    except OSError:
+        return False
+    return is_mail(start) or is_mailbox(start)
 
 
 def _no_file(path: str) -> str | None:
@@ -193,7 +206,7 @@ def _refuse_unclear(directory: object, found: Sequence[str]) -> None:
     """Refuse a directory with texts beside data: nobody can say what a README or a table is."""
     suffixes = Counter(map(suffix_of, found))
     data, texts = (
-        ", ".join(f"{n:,} {suffix}" for suffix, n in suffixes.items() if KINDS[suffix] in kinds)
+        ", ".join(f"{n:,} {suffix}" for suffix, n in suffixes.items() if KINDS.get(suffix) in kinds)
         for kinds in (DATA, TEXTS)
     )
     if data and texts:

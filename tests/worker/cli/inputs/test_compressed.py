@@ -64,6 +64,24 @@ def test_padding_between_members_is_skipped(suffix: str, tmp_path: Path) -> None
     assert len(lines_of(file)) == 4
 
 
+SKIPPABLE = b"\x5a\x2a\x4d\x18\x04\0\0\0size"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [SKIPPABLE, SKIPPABLE * 3, b"\x50\x2a\x4d\x18" + (9_000).to_bytes(4, "little") + b"a" * 9_000],
+)
+def test_frames_of_zstd_that_hold_no_content_are_skipped(before: bytes, tmp_path: Path) -> None:
+    frame = zstandard.compress(LINES)
+    for name in ("file", "file.zst"):
+        file = tmp_path / name
+        file.write_bytes(before + frame + SKIPPABLE + frame + SKIPPABLE)
+        assert [line.raw for line in lines_of(file)] == LINES.splitlines(keepends=True) * 2
+    file.write_bytes(before + frame + SKIPPABLE[:-1])
+    with pytest.raises(CommandError, match="the zstd data ends too early"):
+        lines_of(file)
+
+
 _MAGIC = b"\x28\xb5\x2f\xfd"
 
 

@@ -12,7 +12,8 @@ from tests.support.breadth import slow
 from tests.worker.cli.inputs.parts import LINES, documents_of, lines_of
 from worker.cli.errors import CommandError
 from worker.cli.inputs import Reading
-from worker.cli.inputs.encodings import checked
+from worker.cli.inputs.encodings import checked, decoded, in_html
+from worker.cli.inputs.fault import DocumentFault
 
 TEXTS = ["Grüße aus Köln", "señor, ça va?", "plain"]
 JSONL = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in TEXTS)
@@ -116,3 +117,77 @@ def test_lines_of_text_for_documents_of_json(tmp_path: Path) -> None:
         "lines.txt:3",
         "invalid-utf8: the line is not UTF-8",
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "data", "text"),
+    [
+        ("x-sjis", "\u65e5\u672c\u2460".encode("cp932"), "\u65e5\u672c\u2460"),
+        ("windows-31j", "\u9ad9".encode("cp932"), "\u9ad9"),
+        # NEC's signs are in EUC-JP and ISO-2022-JP as the web has them, and not as Python has.
+        ("x-euc-jp", b"\xad\xa1", "\u2460"),
+        ("ISO-2022-JP", b"\x1b$B-!\x1b(B", "\u2460"),
+        ("iso-8859-8-i", b"\xf9\xec\xe5\xed", "\u05e9\u05dc\u05d5\u05dd"),
+        ("big5", b"\xc6\xa1", "\u2460"),
+        ("x-gbk", "\u5217\u8f66".encode("gbk"), "\u5217\u8f66"),
+        ("gb2312", "\u4dae".encode("gb18030"), "\u4dae"),
+        ("ks_c_5601-1987", "\ub620".encode("cp949"), "\ub620"),
+        ("x-cp1252", b"\x93a\x94", "\u201ca\u201d"),
+        (" iso-8859-1 ", b"\x80", "\u20ac"),
+        ("iso-8859-9", b"\x80\xfd", "\u20ac\u0131"),
+        ("tis-620", b"\xa1", "\u0e01"),
+        ("utf8", "\xfc".encode(), "\xfc"),
+        ("utf-16", "\xfc".encode("utf-16-le"), "\xfc"),
+        # The web has none of these.
+        ("utf-7", b"+APw-", "\xfc"),
+        ("cp850", b"\x81", "\xfc"),
+        ("iso-2022-kr", "\uac00".encode("iso2022_kr"), "\uac00"),
+        # Nobody means these: it is UTF-8.
+        ("us-ascii", "\xfc".encode(), "\xfc"),
+        ("unicode_escape", b"\\xfc", "\\xfc"),
+        ("idna", b"xn--tda", "xn--tda"),
+        ("no such name" * 9, "\xfc".encode(), "\xfc"),
+    ],
+)
+def test_labels_are_those_of_the_web(label: str, data: bytes, text: str) -> None:
+    assert decoded(data, label) == text
+
+
+@pytest.mark.parametrize("label", ["utf-8", "shift_jis", "big5", "us-ascii", "base64", "rot13", ""])
+def test_what_is_not_in_its_encoding_is_rejected(label: str) -> None:
+    with pytest.raises(DocumentFault, match="bad-encoding: the text is not in "):
+        decoded(b"\xff\xff", label)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "shift_jis", "euc-jp", "gb18030", "utf-16-le"])
+def test_a_cut_costs_the_character_that_it_divides(encoding: str) -> None:
+    text = "\u65e5\u672c\u8a9e\u306e\u9801"
+    data = text.encode(encoding)
+    for end in range(len(data) - 3, len(data)):
+        found = decoded(data[:end], encoding, "koi8-r", cut=True)
+        assert text.startswith(found)
+        assert len(found) >= len(text) - 3
+    with pytest.raises(DocumentFault):
+        decoded(data[:-1], encoding)
+    with pytest.raises(DocumentFault):
+        decoded(b"\xff" + data, "utf-8", cut=True)
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        (b"<META CHARSET = 'Big5'>", "big5"),
+        (b'<meta http-equiv="Content-Type" content="text/html; charset=x-sjis">', "x-sjis"),
+        (b'<?xml version="1.0" encoding="koi8-r"?><html>', "koi8-r"),
+        (b'<!-- <meta charset="big5"> --><meta charset="koi8-r">', "koi8-r"),
+        (b'<!-- <meta charset="big5">', None),
+        *(
+            (b'<meta charset="%s">' % name, "utf-8")
+            for name in (b"UTF-16", b"utf-16le", b"unicode")
+        ),
+        (b"<p>charset=big5</p>", None),
+        (b" " * 5_000 + b'<meta charset="big5">', None),
+    ],
+)
+def test_the_name_in_a_page(page: bytes, name: str | None) -> None:
+    assert in_html(page) == name

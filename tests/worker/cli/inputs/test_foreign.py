@@ -34,6 +34,8 @@ JSONL = '{"id": 1, "text": "a"}\n'
         (JSONL.encode("utf-32-le"), "is not UTF-8; it looks like --encoding utf-32-le"),
         (b"PK\x03\x04", "is a zip archive; pipe it in: unzip -p 'a b' | neardup"),
         (b"\x04\x22\x4d\x18", "is an lz4 file; pipe it in: lz4 -dc"),
+        (b"\x50\x2a\x4d\x18\x01\0\0\0a\x04\x22\x4d\x18", "is an lz4 file; pipe it in: lz4 -dc"),
+        (b"\x1f\x9d\x90", "is a file of compress; pipe it in: gzip -dc"),
         (tar(), "is a tar archive; pipe it in: tar -xOf 'a b' | neardup"),
         (
             gzip.compress(tar(), mtime=0),

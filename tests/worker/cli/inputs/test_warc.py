@@ -18,6 +18,8 @@ from worker.cli.errors import CommandError
 from worker.cli.inputs import Inputs
 from worker.settings.sections import DocumentsSection
 
+LATIN = {"Content-Type": "text/html; charset=windows-1252"}
+"""Any bytes are a text in this encoding."""
 PAGE = "<html><body><p>Über den Fluss</p></body></html>"
 
 
@@ -144,8 +146,29 @@ def test_bodies_are_decoded(body: bytes, fields: dict[str, str], tmp_path: Path)
             "bad-encoding: damaged gzip data",
         ),
         (
+            response(
+                gzip.compress(PAGE.encode(), mtime=0)[:-9], fields={"Content-Encoding": "gzip"}
+            ),
+            "bad-encoding: the gzip data ends too early",
+        ),
+        (
+            response(zstandard.compress(PAGE.encode())[:-3], fields={"Content-Encoding": "zstd"}),
+            "bad-encoding: the zstd data ends too early",
+        ),
+        *(
+            (
+                response(b"\xff\x02\x80", fields={"Content-Encoding": coding, **LATIN}),
+                "bad-encoding: ",
+            )
+            for coding in ("br", "gzip", "deflate", "zstd", "compress", "x-unknown")
+        ),
+        (
+            response(gzip.compress(b"a", mtime=0), fields={"Content-Encoding": "gzip, " * 6}),
+            "bad-encoding: the body has 7 encodings, one in another",
+        ),
+        (
             response(b"\x8b\x02\x80", fields={"Content-Encoding": "br"}),
-            "bad-encoding: the body is compressed by Brotli",
+            "bad-encoding: can't read a body in 'br'",
         ),
         (response(b"\xff\xfe\xfd"[1:] + b"\xff"), "bad-encoding: the text is not in utf-8"),
     ],
@@ -156,6 +179,62 @@ def test_a_body_that_cannot_be_read_costs_itself(block: bytes, fault: str, tmp_p
     bad, good = lines_of(file, most=100_000)
     assert bad.fault.startswith(fault)
     assert json.loads(good.value)["text"] == "fine"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "x-unknown"])
+def test_a_text_that_was_expanded_before_is_read(coding: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(
+        record("response", response(PAGE.encode(), fields={"Content-Encoding": coding}))
+    )
+    assert [found["text"] for found in members(file)] == [PAGE]
+
+
+@pytest.mark.parametrize("coding", ["", "gzip", "deflate", "zstd"])
+def test_a_page_that_the_crawler_cut_is_read_up_to_there(coding: str, tmp_path: Path) -> None:
+    body = f"<p>{'日本' * 9_000}".encode()[:-1]
+    pack: dict[str, Callable[[bytes], bytes]]
+    pack = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}
+    fields = {"Content-Encoding": coding} if coding else {}
+    block = response(pack[coding](body)[:-4] if coding else body, fields=fields)
+    file = tmp_path / "a.warc"
+    whole = record("response", block)
+    file.write_bytes(whole.replace(b"WARC-Date", b"WARC-Truncated: length\r\nWARC-Date"))
+    if coding == "zstd":  # Its blocks are whole or missing.
+        assert documents_of(file)[0][1].startswith('{"id"')
+        return
+    (found,) = members(file)
+    assert found["text"].startswith("<p>日本日")
+    assert len(found["text"]) > 17_000
+    file.write_bytes(whole)
+    assert documents_of(file)[0][1].startswith("bad-encoding: ")
+
+
+def test_a_file_of_metadata_says_that_it_has_no_texts(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc.wat"
+    about = record("warcinfo", b"") + record("metadata", b"{}", type_="application/json") * 2
+    for content, left_out in (
+        (about, {"metadata records": 2, "warcinfo records": 1}),
+        (about + record("response", response(b"a text")), {}),
+    ):
+        file.write_bytes(content)
+        with Inputs([file], DocumentsSection()) as inputs:
+            assert sum(len(chunk) for chunk in inputs.chunks(1_000)) == (not left_out)
+            assert +inputs.left_out == left_out
+
+
+def test_headers_are_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    line = b"X-Pad: " + b"a" * 6_000 + b"\r\n"
+    good = record("response", response(b"fine"))
+    file.write_bytes(good + good.replace(b"WARC-Type", line * 11 + b"WARC-Type"))
+    with pytest.raises(CommandError, match="WARC record 2 has a header of more than 65536 bytes"):
+        lines_of(file)
+    block = response(b"fine").replace(b"\r\n", b"\r\n" + line * 11, 1)
+    file.write_bytes(record("response", block) + good)
+    with Inputs([file], DocumentsSection()) as inputs:
+        assert sum(len(chunk) for chunk in inputs.chunks(1_000)) == 1
+        assert +inputs.left_out == {"responses whose header has no end": 1}
 
 
 @pytest.mark.parametrize(
