@@ -17,7 +17,7 @@ from tests.worker.formats.registry.parts import (
     record,
 )
 from worker.bus import Away, Denied, RecordBatch
-from worker.formats.registry.schemas import Fetched
+from worker.formats.registry.client import Fetched
 from worker.formats.unreadable import Unreadable
 
 LONG = {"type": "record", "name": "Key", "fields": [{"name": "number", "type": "long"}]}
@@ -68,7 +68,7 @@ def test_a_guid_in_a_header_names_the_schema() -> None:
         (b'{"text": "a"}', [], "no-schema: no schema id: .* first bytes are 7b 22 74"),
         (b"", [], "no-schema: .* first bytes are missing"),
         (b"\0\0\0\0", [], "no-schema: no schema id"),
-        (mark(99) + b"a", [], "no-schema: the registry doesn't have 99"),
+        (mark(99) + b"a", [], "no-schema: the registry doesn't have schema 99"),
         (b"\0\xff\xff\xff\xff\x02a", [], "no-schema: 4294967295 is not the id of a schema"),
         (b"\0\0\0\0\0\x02a", [], "no-schema: 0 is not the id of a schema"),
         (b"a", [("__value_schema_id", b"\1short")], "no-schema: no schema id"),

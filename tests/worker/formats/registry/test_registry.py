@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from localkafka.ports import free_ports
 from tests.support.registry_server import RegistryServer, registry_server
 from tests.worker.formats.registry.parts import GUID, document_file, serialized
 from worker.bus import Away, Denied
-from worker.formats.registry.schemas import Fetched, Registry, RegistryOptions
+from worker.formats.registry.client import Fetched, Registry, RegistryOptions
+from worker.formats.registry.wire_format import Ident
 from worker.formats.unreadable import Unreadable
 
 UNKNOWN = b'{"error_code": 40403, "message": "Schema not found"}'
@@ -22,30 +24,36 @@ def server() -> Iterator[RegistryServer]:
         yield made
 
 
-def client(server: RegistryServer, credentials: str | None = None) -> Registry:
-    return Registry(RegistryOptions(server.url, credentials))
+def fetch(server: RegistryServer, ident: Ident, **options: Any) -> Fetched:  # noqa: ANN401 -- of each option's type
+    return fetched(Registry(RegistryOptions(server.url, **options)), ident)
+
+
+def fetched(registry: Registry, ident: Ident) -> Fetched:
+    (found,) = registry.fetch([ident])
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def test_schemas_are_found_by_id_and_by_guid(server: RegistryServer) -> None:
     server.put(7, "AVRO", '"string"')
     server.put(GUID, "JSON", "{}")
-    registry = client(server)
-    assert registry.fetch(7) == Fetched("AVRO", '"string"', [])
-    assert registry.fetch(GUID) == Fetched("JSON", "{}", [])
+    assert fetch(server, 7) == Fetched("AVRO", '"string"', [])
+    assert fetch(server, GUID) == Fetched("JSON", "{}", [])
     assert server.authorizations == [None, None]
 
 
 def test_protobuf_is_asked_for_as_a_descriptor_with_its_imports(server: RegistryServer) -> None:
     text = serialized(document_file(("text", 9)))
     server.put(7, "PROTOBUF", text, ("a.proto", "a-subject", text))
-    assert client(server).fetch(7) == Fetched("PROTOBUF", text, [("a.proto", text)])
+    assert fetch(server, 7) == Fetched("PROTOBUF", text, [("a.proto", text)])
     assert [one for one in server.asked if "format=serialized" in one] == server.asked[1:]
 
 
 def test_the_password_is_sent_and_never_said(server: RegistryServer) -> None:
     server.failure = 401, b"{}"
     with pytest.raises(Denied, match=r"answered 401 .*: see registry\.credentials_file") as raised:
-        client(server, "user:secret").fetch(7)
+        fetch(server, 7, credentials="user:secret")
     assert server.authorizations == ["Basic dXNlcjpzZWNyZXQ="]
     assert "secret" not in str(raised.value)
 
@@ -63,6 +71,9 @@ def test_the_password_is_sent_and_never_said(server: RegistryServer) -> None:
         (7, 429, b"{}", Away, "answered 429"),
         (7, 302, b"", Away, "answered 302"),
         (7, 200, b"<html>proxy</html>", Away, "is away"),
+        (7, 200, b"{}", Unreadable, "no schema"),
+        (7, 200, b'{"schema": 7}', Unreadable, "no schema"),
+        (7, 200, b"[" * 100_000, Away, "is away"),
         (7, 200, b"[]", Away, "is away"),
         (7, 200, b"", Away, "is away"),
     ],
@@ -77,10 +88,10 @@ def test_what_follows_from_each_answer(
 ) -> None:
     server.failure = status, body
     with pytest.raises(error, match=why):
-        client(server).fetch(ident)
+        fetch(server, ident)
 
 
 def test_nobody_there_is_away() -> None:
     options = RegistryOptions(f"http://127.0.0.1:{next(free_ports(1))}")
     with pytest.raises(Away, match=r"the schema registry http://127\.0\.0\.1:\d+ is away"):
-        Registry(options).fetch(7)
+        fetched(Registry(options), 7)
