@@ -345,7 +345,7 @@ class Registry:
         except TimeoutError:
             raise away(f"no answer within {seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, zlib.error) as error:
-            raise away(str(error) or type(error).__name__) from None
+            raise away(_said(error)) from None
         finally:
             self._client.cookies.clear()
         return answer.status_code, body
@@ -391,6 +391,14 @@ class Registry:
             self._renew_at = monotonic() + _TOKEN_SHARE * life
             self._token = token.access_token
             return self._token
+
+
+def _said(error: BaseException) -> str:
+    """Return what an error says, or what the one behind it says, if it is empty."""
+    behind: BaseException | None = error
+    while behind is not None and not str(behind):
+        behind = behind.__cause__ or behind.__context__
+    return str(behind or type(error).__name__)[:200]
 
 
 def _serve(loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
