@@ -71,6 +71,13 @@ class RegistryServer:
         return 200, json.dumps(found).encode()
 
 
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing: clients go away as they like."""
+
+
 @contextmanager
 def registry_server(tls: SSLContext | None = None) -> Iterator[RegistryServer]:
     """Yield a registry on a free port of 127.0.0.1."""
@@ -113,8 +120,7 @@ def registry_server(tls: SSLContext | None = None) -> Iterator[RegistryServer]:
         def log_message(self, *_: object) -> None:
             """Say nothing on standard error."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Quiet(("127.0.0.1", 0), Handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     registry.url = f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}"
