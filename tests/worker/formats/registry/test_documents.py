@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from tests.worker.formats.registry.parts import (
@@ -70,7 +72,10 @@ def test_a_guid_in_a_header_names_the_schema() -> None:
         (b"\0\0\0\0", [], "no-schema: no schema id"),
         (mark(99) + b"a", [], "no-schema: the registry doesn't have schema 99"),
         (b"\0\xff\xff\xff\xff\x02a", [], "no-schema: 4294967295 is not the id of a schema"),
-        (b"\0\0\0\0\0\x02a", [], "no-schema: 0 is not the id of a schema"),
+        (b"\0\0\0\0\0\x02a", [], r"no-schema: 0 is not .* Apicurio.* set registry\.id_bytes to 8"),
+        (b"\3\5" + UUID(GUID).bytes + b"\x02a", [], "no-schema: .* AWS Glue's schema registry"),
+        (b"\3\0" + UUID(GUID).bytes, [], "no-schema: .* AWS Glue's schema registry"),
+        (b"\3\0" + bytes(16), [], "no-schema: no schema id"),
         (b"a", [("__value_schema_id", b"\1short")], "no-schema: no schema id"),
         (b"a", [("__value_schema_id", b"")], "no-schema: no schema id"),
     ],
