@@ -78,11 +78,13 @@ class AvroDecoder:
         top = named.get(self._schema) if isinstance(self._schema, str) else self._schema
         listed = top.get("fields", ()) if isinstance(top, dict) else ()
         self.names: Sequence[str] = [one["name"] for one in listed]
-        needed = needed or Wanted(fields=dict.fromkeys(self.names, _ALL))
+        if needed is None and self.names:
+            needed = Wanted(fields=dict.fromkeys(self.names, _ALL))
         self._reader: Schema | None = None
         readers: _Named = {}
-        with suppress(_UnprunedError):
-            self._reader = parse_schema(_Pruned(named).of(self._schema, needed), readers)
+        if needed is not None:
+            with suppress(_UnprunedError):
+                self._reader = parse_schema(_Pruned(named).of(self._schema, needed), readers)
         self._named = {"writer": named, "reader": readers}
 
     def decode(self, value: bytes, start: int) -> object:

@@ -31,7 +31,8 @@ _UNKNOWN_SECONDS: Final = 60.0
 _AGAIN: Final = 16
 _AGAIN_SECONDS: Final = 1.0
 """So many of those are asked for again in this time: most ids that nobody has are garbage."""
-_NEVER: Final = float("inf")
+_UNUSABLE_SECONDS: Final = 600.0
+"""How long it counts that a schema can't be used. None changes, but the reason may be ours."""
 _SAID: Final = 200
 """Characters of what is said about a schema: it may quote all of it."""
 
@@ -172,33 +173,33 @@ class Schemas:
             try:
                 asked[mark] = id_of(mark)
             except Unreadable as error:
-                self._refuse(mark, error, _NEVER)
+                self._refuse(mark, error, _UNUSABLE_SECONDS)
         away = None
         for mark, found in zip(asked, self._fetch([*asked.values()]), strict=True):
             if isinstance(found, Away):
                 away = found
                 if mark in self._refused:
-                    self._refuse(mark, self._refused[mark][0], self._clock() + _UNKNOWN_SECONDS)
+                    self._refuse(mark, self._refused[mark][0], _UNKNOWN_SECONDS)
             elif isinstance(found, Unreadable):
                 later = isinstance(found, Missing)
-                self._refuse(mark, found, self._clock() + _UNKNOWN_SECONDS if later else _NEVER)
+                self._refuse(mark, found, _UNKNOWN_SECONDS if later else _UNUSABLE_SECONDS)
             elif isinstance(found, Exception):
                 raise found
             else:
                 self._keep(mark, asked[mark], found)
         return away
 
-    def _refuse(self, mark: bytes, why: Unreadable, until: float) -> None:
+    def _refuse(self, mark: bytes, why: Unreadable, seconds: float) -> None:
         self._refused.pop(mark, None)
-        self._refused[mark] = why, until
+        self._refused[mark] = why, self._clock() + seconds
 
     def _keep(self, mark: bytes, ident: Ident, fetched: Fetched) -> None:
-        """Keep the decoder of a schema; one that can't be used never can be, since none changes."""
+        """Keep the decoder of a schema, or why there is none."""
         try:
             made = self._made(fetched)
         except Exception as error:  # noqa: BLE001 -- any: a stranger wrote the schema
             said = f"{named(ident)} can't be used: {type(error).__name__}: {error}"
-            self._refuse(mark, Unreadable("no-schema", said[:_SAID]), _NEVER)
+            self._refuse(mark, Unreadable("no-schema", said[:_SAID]), _UNUSABLE_SECONDS)
             return
         self._refused.pop(mark, None)
         self.known[mark] = made

@@ -23,6 +23,7 @@ from worker.formats.registry.client import Fetched
 from worker.formats.unreadable import Unreadable
 
 LONG = {"type": "record", "name": "Key", "fields": [{"name": "number", "type": "long"}]}
+NAME = {"type": "record", "name": "Name", "fields": [{"name": "name", "type": "string"}]}
 VALUE = {"type": "record", "name": "D", "fields": [{"name": "text", "type": "string"}]}
 TEXT = avro_value({"text": "some text"}, VALUE)
 
@@ -37,6 +38,7 @@ def shelf() -> Shelf:
         5: avro("bytes"),
         6: Fetched("JSON", '{"type": "object"}', []),
         7: proto(document_file(("id", 3))),
+        8: avro([LONG, NAME]),
         GUID: avro(VALUE),
     }
     return found
@@ -94,6 +96,7 @@ def test_a_value_without_a_schema_is_rejected(
         (avro_value("tab\t", "string", 2), b"hex:74616209"),
         (avro_value(-5, "long", 3), b"-5"),
         (avro_value({"number": 77}, LONG, 4), b"77"),
+        (mark(8) + b"\2\2a", b"a"),
         (mark(6) + b'{"id": "json"}', b"json"),
         (mark(6) + b'"text"', b"text"),
         (mark(7) + b"\0\x08\x07", b"7"),
