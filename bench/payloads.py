@@ -33,8 +33,8 @@ from lsh import Fingerprinter, Parameters
 from worker.bus import Record, RecordBatch, TopicPartition
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
+from worker.formats.registry.client import Fetched
 from worker.formats.registry.documents import RegistryFormat
-from worker.formats.registry.schemas import Fetched
 from worker.stages.fingerprint import Fingerprint
 from worker.stages.reject_limit import RejectLimit
 from worker.topology import Topology
@@ -154,7 +154,7 @@ def _reader(*, schemas: bool) -> DocumentFormat:
         1: Fetched("AVRO", json.dumps(AVRO), []),
         2: Fetched("PROTOBUF", b64encode(protobuf_file().SerializeToString()).decode(), []),
     }
-    return RegistryFormat(DocumentOptions(), None, known.__getitem__)
+    return RegistryFormat(DocumentOptions(), None, lambda idents: [known[one] for one in idents])
 
 
 def _seconds(fingerprinter: Fingerprinter, payloads: list[bytes], reader: DocumentFormat) -> float:

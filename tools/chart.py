@@ -46,6 +46,7 @@ PARTS = {
     "base/neardup.yaml": (),
     "serve/serve.yaml": (
         *("--set", "serve.enabled=true", "--set", "serve.tokenSecret=neardup-serve"),
+        *("--set", "serve.tlsSecret=neardup-serve-tls"),
     ),
     "pod-monitor/pod-monitor.yaml": ("--set", "podMonitor.enabled=true"),
 }

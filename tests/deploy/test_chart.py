@@ -40,7 +40,8 @@ settings:
 image: {repository: registry.example.com/neardup, tag: "1", pullSecrets: [registry]}
 files: {secrets: [kafka, seed], configMaps: [lines]}
 topics: {job: create, partitions: 12, replication: 3, from: latest}
-serve: {enabled: true, replicas: 2, tokenSecret: reading, hosts: [dedup.example.org]}
+serve: {enabled: true, replicas: 2, tokenSecret: reading, plainText: true,
+  hosts: [dedup.example.org]}
 networkPolicy: {egress: [{ports: [{port: 9092}]}]}
 podMonitor: {enabled: true, labels: {release: prometheus}}
 storage: {className: fast}
@@ -241,7 +242,26 @@ def test_a_server_takes_a_token_and_tls(
     assert mounted(with_tls, serve.tls_cert_file) == ("certificate", "tls.crt")
     assert mounted(with_tls, serve.tls_key_file) == ("certificate", "tls.key")
 
-    assert "serve.tokenSecret: is missing" in refused("--set", "serve.enabled=true")
+    assert "serve.tokenSecret: is missing" in refused(
+        "--set", "serve.enabled=true,serve.plainText=true"
+    )
+
+
+def test_other_pods_reach_a_server_in_plain_text_only_if_that_is_asked_for() -> None:
+    given = "serve.enabled=true,serve.tokenSecret=reading"
+    complaint = "serve.tlsSecret: is missing.* plain text.* set serve.plainText"
+    assert re.search(complaint, refused("--set", given))
+    assert re.search(complaint, refused("--set", f"{given},serve.plainText=false"))
+    assert pods(template(*TWO, "--set", f"{given},serve.plainText=true"))
+    (server,) = (
+        one
+        for one in yaml.safe_load_all((KUSTOMIZE / "serve" / "serve.yaml").read_text())
+        if one["kind"] == "Deployment"
+    )
+    (container,) = server["spec"]["template"]["spec"]["containers"]
+    names = {one["name"] for one in container["env"]}
+    assert "NEARDUP_SERVE__TLS_CERT_FILE" in names
+    assert "NEARDUP_SERVE__TLS_IN_FRONT" not in names
 
 
 def test_every_container_is_confined(everything: list[Manifest]) -> None:
@@ -350,7 +370,7 @@ def test_kustomize_mounts_a_secret_where_the_chart_does() -> None:
     volume, mount = yaml.safe_load(patch["patch"])
     assert volume["path"] == "/spec/template/spec/volumes/-"
     assert mount["path"] == "/spec/template/spec/containers/0/volumeMounts/-"
-    serve = ("--set", "serve.enabled=true", "--set", "serve.tokenSecret=reading")
+    serve = ("--set", "serve.enabled=true,serve.tokenSecret=reading,serve.tlsSecret=certificate")
     before = pods(template(*TWO, *serve))
     after = pods(template(*TWO, *serve, "--set", "files.secrets={neardup-kafka}"))
     for pod in before:

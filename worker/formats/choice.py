@@ -96,14 +96,24 @@ def _plain(settings: Settings, options: DocumentOptions) -> DocumentFormat:
 def _with_registry(settings: Settings) -> DocumentFormat:
     given = settings.registry
     try:
+        from worker.formats.registry.client import RegistryOptions  # noqa: PLC0415
         from worker.formats.registry.documents import RegistryFormat  # noqa: PLC0415 -- an extra
-        from worker.formats.registry.schemas import RegistryOptions  # noqa: PLC0415
 
         return RegistryFormat(
             _options(settings),
             RegistryOptions(
-                given.url or "", given.credentials(), given.ca_file, given.timeout_seconds
+                url=given.url or "",
+                credentials=given.credentials(),
+                ca_file=given.ca_file,
+                certificate_file=given.certificate_file,
+                key_file=given.key_file,
+                token_url=given.token_url,
+                token_scope=given.token_scope,
+                logical_cluster=given.logical_cluster,
+                identity_pool=given.identity_pool,
+                timeout_seconds=given.timeout_seconds,
             ),
+            id_bytes=given.id_bytes,
         )
     except ImportError as error:
         raise ConfigurationError(

@@ -11,16 +11,19 @@ from typing import Final, Literal
 
 __all__ = [
     "CAUSES",
+    "GLUE",
     "NULL_TEXT",
     "Cause",
     "Deleted",
     "Unreadable",
+    "has_glue_header",
     "kind_of",
     "refuse_framed",
     "utf8",
 ]
 
 _HEAD = struct.Struct(">xI")
+_GLUE_BYTES: Final = 18
 _MOST = 1 << 24
 """Ids of schemas are counted from 1. A larger number is most likely UTF-16."""
 
@@ -102,6 +105,26 @@ def kind_of(value: object) -> str:
     return "an array" if isinstance(value, list) else "an object"
 
 
+GLUE: Final = (
+    "it has the header of AWS Glue's schema registry (byte 3, compression, a UUID), which neardup"
+    " doesn't read: publish with serializers of Confluent's wire format"
+)
+
+
+def has_glue_header(value: bytes) -> bool:
+    """Return whether a value begins with the header of AWS Glue's serializers.
+
+    That is the version, 3, the compression, 0 or 5, and a random UUID:
+    https://github.com/awslabs/aws-glue-schema-registry
+    """
+    return (
+        value[:2] in {b"\3\0", b"\3\5"}
+        and len(value) >= _GLUE_BYTES
+        and value[8] >> 4 == 4  # noqa: PLR2004 -- the version of random UUIDs
+        and value[10] >> 6 == 2  # noqa: PLR2004 -- their variant
+    )
+
+
 def refuse_framed(value: bytes) -> None:
     """Refuse a value that begins with a magic byte 0 and the id of a schema; no text does.
 
@@ -111,6 +134,8 @@ def refuse_framed(value: bytes) -> None:
     Raises:
         Unreadable: it does.
     """
+    if has_glue_header(value):
+        raise Unreadable("schema-registry", GLUE)
     if not value.startswith(b"\0") or len(value) <= _HEAD.size:
         return
     (schema,) = _HEAD.unpack_from(value)

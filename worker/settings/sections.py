@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from ssl import create_default_context
+from ssl import SSLError, create_default_context
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     JsonValue,
     SecretStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -67,6 +68,10 @@ _DEFAULTS = Parameters()
 
 def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _number(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _none(value: object) -> object:
@@ -262,17 +267,44 @@ class RegistrySection(_Section):
         " http://HOST:8080/apis/ccompat/v7); several separated by commas",
     )
     credentials_file: Path | None = Field(
-        None, description="file with user:password, or with KEY:SECRET of Confluent Cloud"
+        None,
+        description="file with user:password, with KEY:SECRET of Confluent Cloud, or with"
+        " CLIENT:SECRET for token_url",
     )
     ca_file: Path | None = Field(
         None, description="certificates that sign the registry's, in PEM; default: those of certifi"
     )
+    certificate_file: Path | None = Field(
+        None, description="certificate of this client, in PEM, if the registry asks for one"
+    )
+    key_file: Path | None = Field(
+        None,
+        description="its private key, in PEM and not encrypted; default: that in certificate_file",
+    )
+    token_url: str | None = Field(
+        None,
+        description="OAuth: address of the issuer of tokens, which takes client credentials (RFC"
+        " 6749, section 4.4); default: credentials_file is sent to the registry itself",
+    )
+    token_scope: str | None = Field(None, description="OAuth: scope to ask for")
+    logical_cluster: str | None = Field(
+        None, description="Confluent Cloud with OAuth: id of the registry, such as lsrc-abcde"
+    )
+    identity_pool: str | None = Field(
+        None, description="Confluent Cloud with OAuth: id of the identity pool, such as pool-abcde"
+    )
+    id_bytes: Annotated[Literal[4, 8], BeforeValidator(_number)] = Field(
+        4,
+        description="length of the schema ids in values; 8: those of Apicurio's older serializers,"
+        " see docs/how-to/registry.md",
+    )
     timeout_seconds: float = Field(5, gt=0, le=15, description="time for an answer")
 
-    @field_validator("url")
+    @field_validator("url", "token_url")
     @classmethod
-    def _check_url(cls, url: str | None) -> str | None:
-        for part in () if url is None else url.split(","):
+    def _check_url(cls, url: str | None, given: ValidationInfo) -> str | None:
+        several = given.field_name == "url"
+        for part in () if url is None else url.split(",") if several else (url,):
             found = urlsplit(part.strip())
             if "@" in found.netloc:
                 raise ValueError("must have no user or password: registry.credentials_file has it")
@@ -289,6 +321,28 @@ class RegistrySection(_Section):
         except OSError as error:  # An SSLError, too.
             raise ValueError(f"{path}: {error.strerror or 'not a certificate in PEM'}") from None
         return path
+
+    @model_validator(mode="after")
+    def _check_login(self) -> RegistrySection:
+        if self.key_file is not None and self.certificate_file is None:
+            raise ValueError("registry.key_file: needs registry.certificate_file")
+        for name in ("token_scope", "logical_cluster", "identity_pool"):
+            if getattr(self, name) is not None and self.token_url is None:
+                raise ValueError(f"registry.{name}: needs registry.token_url")
+        if self.token_url is not None and self.credentials_file is None:
+            raise ValueError("registry.token_url: needs registry.credentials_file")
+        if self.certificate_file is not None:
+            where = "registry.certificate_file" + ("" if self.key_file is None else ", key_file")
+            context = create_default_context()
+            try:
+                # With a password, even an empty one, nobody is asked for it.
+                context.load_cert_chain(self.certificate_file, self.key_file, password="")
+            except SSLError:
+                msg = f"{where}: not a certificate and its key in PEM, or the key is encrypted"
+                raise ValueError(msg) from None
+            except OSError as error:
+                raise ValueError(f"{where}: {error.strerror}") from None
+        return self
 
     def credentials(self) -> str | None:
         """Return the user and the password. The file is read now.

@@ -1,6 +1,7 @@
 """Values behind the five bytes of a serializer with a schema registry are named as such."""
 
 import struct
+from uuid import UUID
 
 import pytest
 
@@ -34,6 +35,16 @@ def test_it_is_named(format_: DocumentFormat, schema: int, value: bytes, then: s
     assert raised.value.code == "schema-registry"
     assert f"magic byte 0 and schema id {schema}, then {then}." in raised.value.detail
     assert "set documents.format to registry, and registry.url" in raised.value.detail
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("compression", [0, 5])
+def test_the_header_of_glues_serializers_is_named(
+    format_: DocumentFormat, compression: int
+) -> None:
+    value = bytes((3, compression)) + UUID("89791762-2336-4186-9674-299b90a802e2").bytes + b"x"
+    with pytest.raises(Unreadable, match=r"^schema-registry: .* AWS Glue's schema registry"):
+        format_.read(Record("documents", 0, 5, 1, b"key", value))
 
 
 @pytest.mark.parametrize("value", ["", '{"id":"a","text":"some text"}'])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_settings_belong_together(given: dict[str, object], why: str) -> None:
         ("ca_file", "/does/not/exist", "registry.ca_file: /does/not/exist: No such file"),
         ("ca_file", __file__, f"registry.ca_file: {__file__}: "),
         ("timeout_seconds", 0, "registry.timeout_seconds: got 0, must be greater than 0"),
+        ("id_bytes", 5, "registry.id_bytes: got 5, must be 4 or 8"),
+        ("key_file", "/key", "registry.key_file: needs registry.certificate_file"),
+        ("certificate_file", "/no", "registry.certificate_file: No such file"),
+        ("certificate_file", __file__, "registry.certificate_file: not a certificate and its key"),
+        ("token_url", "issuer/token", "registry.token_url: must begin with http:// or https://"),
+        ("token_url", "http://u:secret@host", "registry.token_url: must have no user or password"),
+        ("token_url", "http://issuer/", "registry.token_url: needs registry.credentials_file"),
+        ("token_scope", "a", "registry.token_scope: needs registry.token_url"),
+        ("logical_cluster", "a", "registry.logical_cluster: needs registry.token_url"),
+        ("identity_pool", "a", "registry.identity_pool: needs registry.token_url"),
     ],
 )
 def test_what_cannot_be_is_refused(name: str, value: object, why: str) -> None:
@@ -57,6 +68,24 @@ def test_what_cannot_be_is_refused(name: str, value: object, why: str) -> None:
         settings(**{name: value})
     assert str(raised.value).startswith(why)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("bytes_", [4, "8"])
+def test_ids_have_four_bytes_or_eight(bytes_: object) -> None:
+    assert settings(id_bytes=bytes_).registry.id_bytes == int(str(bytes_))
+
+
+def test_nobody_is_asked_for_the_password_of_a_key(tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-passout", "pass:secret", "-subj", "/CN=client", "-keyout", str(both),
+         "-out", str(tmp_path / "certificate.pem")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    both.write_bytes(both.read_bytes() + (tmp_path / "certificate.pem").read_bytes())
+    with pytest.raises(ConfigurationError, match=r"^registry\.certificate_file: .*is encrypted"):
+        settings(certificate_file=str(both))
 
 
 def test_credentials_are_in_a_file(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from time import sleep
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -18,23 +18,22 @@ from worker.formats.json import Decode, JsonFormat, decoded, decoder_of
 from worker.formats.json_fields import Field, Getter, getter
 from worker.formats.keys import Keys
 from worker.formats.registry.avro import AvroDecoder
+from worker.formats.registry.client import Fetched, Registry, RegistryOptions
 from worker.formats.registry.protobuf import ProtobufDecoder
-from worker.formats.registry.schemas import Decoder, Fetched, Registry, RegistryOptions, Schemas
+from worker.formats.registry.schemas import Decoder, Fetch, Schemas
 from worker.formats.registry.wanted import Wanted, wanted
 from worker.formats.registry.wire_format import (
+    ID_BYTES,
+    Ident,
     mark_of,
     mark_or_none,
     whole,
     whole_batch,
-)  # fmt: skip
+)
 from worker.formats.times import since_epoch
 from worker.formats.unreadable import Unreadable, kind_of
 
 __all__ = ["RegistryFormat"]
-
-
-_SHORT: Final = 5
-"""The length of a mark with an id. A longer one has a GUID."""
 
 
 class RegistryFormat(JsonFormat):
@@ -49,17 +48,24 @@ class RegistryFormat(JsonFormat):
         self,
         options: DocumentOptions,
         registry: RegistryOptions | None,
-        fetch: Callable[[int | str], Fetched] | None = None,
+        fetch: Fetch | None = None,
+        *,
+        id_bytes: int = ID_BYTES,
     ) -> None:
-        """Take the fields and limits, and where the registry is; ``fetch`` replaces its client."""
+        """Take the fields and limits, and where the registry is; ``fetch`` replaces its client.
+
+        ``id_bytes`` is the length of ids. Those of 8 are Apicurio's.
+        """
+        self._id_bytes = id_bytes
+        self._short = 1 + id_bytes
         if fetch is None:
             assert registry is not None  # noqa: S101 -- one of the two is given
             fetch = Registry(registry).fetch
         ask = fetch
 
-        def fetched(ident: int | str) -> Fetched:
+        def fetched(idents: Sequence[Ident]) -> Sequence[Fetched | Exception]:
             with self.waiting():
-                return ask(ident)
+                return ask(idents)
 
         def pause(seconds: float) -> None:
             with self.waiting():
@@ -79,17 +85,19 @@ class RegistryFormat(JsonFormat):
         if options.key == "registry":
             self._marked_keys = Schemas(fetched, self._decoder_of(None), pause=pause)
             self.keys = _KeysWithSchema(
-                "auto", options.max_id_bytes, self._marked_keys, options.id_field
+                "auto", options.max_id_bytes, self._marked_keys, options.id_field, id_bytes
             )
 
     def prepare(self, batches: Sequence[RecordBatch]) -> None:
         """See `DocumentFormat`."""
         whole_ones = list(map(whole_batch, batches))
-        marks = (mark_or_none(value) for one in whole_ones for value in one.values)
-        self._values.prepare({mark for mark in marks if mark is not None})
+        self._prepare(self._values, (value for one in whole_ones for value in one.values))
         if self._marked_keys is not None:
-            marks = (mark_or_none(key) for one in whole_ones for key in one.keys)
-            self._marked_keys.prepare({mark for mark in marks if mark is not None})
+            self._prepare(self._marked_keys, (key for one in whole_ones for key in one.keys))
+
+    def _prepare(self, schemas: Schemas, given: Iterable[bytes | None]) -> None:
+        marks = {mark_or_none(one, self._id_bytes) for one in given}
+        schemas.prepare(mark for mark in marks if mark is not None)
 
     def whole(self, record: Record) -> Record:
         """See `DocumentFormat`."""
@@ -115,7 +123,7 @@ class RegistryFormat(JsonFormat):
 
     def fields(self, value: bytes) -> Sequence[str] | None:
         """See `DocumentFormat`. Nothing is asked for that."""
-        decoder = self._known.get(mark_of(value))
+        decoder = self._known.get(mark_of(value, self._id_bytes))
         if decoder is None:
             raise Unreadable("no-schema", "its schema wasn't met before")
         return decoder.names
@@ -135,11 +143,11 @@ class RegistryFormat(JsonFormat):
         return self._decoded, fields
 
     def _decoded(self, value: bytes) -> object:
-        decoder = self._known.get(value[:_SHORT])  # A hot path.
+        decoder = self._known.get(value[: self._short])  # A hot path.
         if decoder is not None:
-            found = decoder.decode(value, _SHORT)
+            found = decoder.decode(value, self._short)
         else:
-            mark = mark_of(value)
+            mark = mark_of(value, self._id_bytes)
             found = self._values.decoder(mark).decode(value, len(mark))
         if not isinstance(found, dict):
             raise Unreadable("not-an-object", f"the value is {kind_of(found)}, not a record")
@@ -161,10 +169,11 @@ class RegistryFormat(JsonFormat):
             if kind == "AVRO":
                 return AvroDecoder(text, [each for _, each in references], needed)
             if kind == "PROTOBUF":
-                return ProtobufDecoder(text, references, needed)
+                by_name = self._id_bytes != ID_BYTES
+                return ProtobufDecoder(text, references, needed, by_name=by_name)
             if kind == "JSON":
                 return _Json(None if needed is None else self._names)
-            raise ValueError(f"its type is {kind}, not AVRO, JSON or PROTOBUF")
+            raise ValueError(f"its type is {kind[:20]!r}, not AVRO, JSON or PROTOBUF")
 
         return made
 
@@ -195,12 +204,13 @@ class _KeysWithSchema(Keys):
 
     schemas: Schemas | None = None
     field: str = ""
+    id_bytes: int = ID_BYTES
 
     def ident(self, key: bytes | None) -> bytes | None:
         """See `Keys`."""
         if not key or self.schemas is None:
             return None
-        mark = mark_of(key)
+        mark = mark_of(key, self.id_bytes)
         try:
             found = self.schemas.decoder(mark).decode(key, len(mark))
         except Unreadable as error:

@@ -1,27 +1,30 @@
-"""Protobuf by dynamic messages: classes are made from the schema, and only needed fields are read.
+"""Protobuf by dynamic messages: classes are made from the schema, with the needed fields only.
 
-The library bounds the depth of messages, and the memory that it takes by the size of the value.
+A message takes room for every field that it has, however short its bytes are, so those that aren't
+needed are left out of the schema. What imports are for is then mostly gone, too. The library bounds
+the depth of messages.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC
-from importlib import import_module
+from graphlib import TopologicalSorter
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from google.protobuf.message import DecodeError, Message
 
+from worker.formats.registry.known_imports import known
 from worker.formats.registry.proto_text import compiled
 from worker.formats.registry.wanted import Wanted
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["ProtobufDecoder"]
 
-_KNOWN: Final = "google/protobuf/"
 _MOMENT: Final = "google.protobuf.Timestamp"
 _WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
@@ -30,49 +33,81 @@ _WRAPPERS: Final = frozenset(
 _DEEPEST: Final = 32
 """Most indexes of a message: one for each level at which it is declared."""
 _FIRST: Final = (0,)
+_MOST_IMPORTS: Final = 2_000
+"""In all files together."""
 
 _Read = Callable[[Any], object]
+_File = descriptor_pb2.FileDescriptorProto
 
 
 class ProtobufDecoder:
     """Decodes values of one schema, which may have several messages, into dictionaries."""
 
     def __init__(
-        self, schema: str, references: Sequence[tuple[str, str]], needed: Wanted | None
+        self,
+        schema: str,
+        references: Sequence[tuple[str, str]],
+        needed: Wanted | None,
+        *,
+        by_name: bool = False,
     ) -> None:
         """Take a file's descriptor in base64, or its text; by names, the files that it imports.
 
-        ``needed`` are the fields to read; None: all.
+        ``needed`` are the fields to read; None: the plain ones of the message itself. ``by_name``:
+        values name their message, as Apicurio's do, rather than having its index.
 
         Raises:
-            ValueError: the schema can't be used; the message says why.
+            Exception: the schema can't be used; the message says why.
         """
         self._needed = needed
+        self._by_name = by_name
         self._pool = descriptor_pool.DescriptorPool()
         if not _is_descriptor(schema):
             schema, references = compiled(schema, references)
         self._file = _file("value.proto", schema)
-        files = {name: _file(name, text) for name, text in references}
-        try:
-            self._add(self._file, files)
-        except TypeError as error:
-            raise ValueError(str(error)) from None
+        declared = self._file.message_type
+        self.names: Sequence[str] = [one.name for one in declared[0].field] if declared else []
+        self._add({name: _file(name, text) for name, text in references})
         self._messages: dict[tuple[int, ...], tuple[type[Message], _Read]] = {}
-        first = self._message(_FIRST)[0] if self._file.message_type else None
-        self.names: Sequence[str] = [] if first is None else list(first.DESCRIPTOR.fields_by_name)
+        if declared:
+            self._message(_FIRST)
 
-    def _add(
-        self,
-        file: descriptor_pb2.FileDescriptorProto,
-        files: dict[str, descriptor_pb2.FileDescriptorProto],
-    ) -> None:
-        """Add a file to the pool, after those that it imports."""
-        for name in file.dependency:
-            if name in files:
-                self._add(files.pop(name), files)
-            elif name.startswith(_KNOWN) and not _has(self._pool, name):
-                self._add(_well_known(name), files)
-        self._pool.Add(file)
+    def _add(self, files: dict[str, _File]) -> None:
+        """Add the file to the pool, after what it imports; what nobody has may not be needed."""
+        needed = self._needed
+        names = None if needed is None else set(_names(needed))
+        files[self._file.name] = self._file
+        graph: dict[str, list[str]] = {}
+        imports = 0
+        left = list(files)
+        while left:
+            name = left.pop()
+            if name in graph:
+                continue
+            own = known(name)
+            if own is not None:
+                files[name] = own
+            elif name in files:
+                _prune(files[name], names)
+            graph[name] = list(files[name].dependency) if name in files else []
+            imports += len(graph[name])
+            if imports > _MOST_IMPORTS:
+                raise ValueError(f"it has more than {_MOST_IMPORTS} imports")
+            left += graph[name]
+        added: list[str] = []
+        for name in TopologicalSorter(graph).static_order():
+            if name not in files:
+                continue
+            file = files[name]
+            file.dependency[:] = added
+            del file.public_dependency[:], file.weak_dependency[:]
+            try:
+                self._pool.Add(file)
+            except TypeError as error:
+                away = [one for one in graph if one not in files]
+                said = f"{error}" + (f" (nobody registered {', '.join(away[:3])})" if away else "")
+                raise ValueError(said) from None
+            added.append(name)
 
     def decode(self, value: bytes, start: int) -> object:
         """Return the needed fields of the message in a value from a position on.
@@ -82,22 +117,22 @@ class ProtobufDecoder:
         Raises:
             Unreadable: it isn't what the schema says.
         """
-        indexes, start = _indexes(value, start)
+        indexes, start = (self._named if self._by_name else _indexes)(value, start)
         made, read = self._message(indexes)
         message = made()
         try:
             message.ParseFromString(value[start:])
             return read(message)
-        except (DecodeError, OverflowError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 -- any: both the value and its schema are a stranger's
             raise Unreadable(
                 "not-by-schema", f"not what the Protobuf schema says: {str(error)[:100]}"
             ) from None
 
     def _message(self, indexes: tuple[int, ...]) -> tuple[type[Message], _Read]:
         """Return the class of a message of the file, and what reads it."""
-        known = self._messages.get(indexes)
-        if known is not None:
-            return known
+        before = self._messages.get(indexes)
+        if before is not None:
+            return before
         declared: Any = self._file.message_type
         names = [self._file.package] if self._file.package else []
         for index in indexes:
@@ -112,6 +147,24 @@ class ProtobufDecoder:
         self._messages[indexes] = made
         return made
 
+    def _named(self, value: bytes, start: int) -> tuple[tuple[int, ...], int]:
+        """Return the index of the message that a value names, and the position behind the name.
+
+        Apicurio's serializers write a message of one field, the name without its package, behind
+        its length: 0 if there is none.
+        """
+        length, start = _varint(value, start)
+        end = start + length
+        if length == 0:
+            return _FIRST, end
+        name = value[start + 2 : end]
+        if end > len(value) or value[start : start + 2] != bytes((0x0A, len(name) & 0x7F)):
+            raise Unreadable("not-by-schema", "the name of the message is none")
+        for index, declared in enumerate(self._file.message_type):
+            if declared.name.encode() == name:
+                return (index,), end
+        raise Unreadable("not-by-schema", f"the schema has no message {name[:100]!r}")
+
 
 def _is_descriptor(schema: str) -> bool:
     """Return whether a schema is base64, as no text of a file is."""
@@ -121,13 +174,13 @@ def _is_descriptor(schema: str) -> bool:
         return False
 
 
-def _file(name: str, schema: str) -> descriptor_pb2.FileDescriptorProto:
+def _file(name: str, schema: str) -> _File:
     """Return the descriptor of a file, in base64.
 
     Raises:
         ValueError: it is no such descriptor.
     """
-    file = descriptor_pb2.FileDescriptorProto()
+    file = _File()
     try:
         file.ParseFromString(b64decode(schema, validate=True))
     except (ValueError, DecodeError):
@@ -136,28 +189,47 @@ def _file(name: str, schema: str) -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-def _has(pool: descriptor_pool.DescriptorPool, name: str) -> bool:
-    try:
-        pool.FindFileByName(name)
-    except KeyError:
-        return False
-    return True
+def _names(needed: Wanted) -> Iterable[str]:
+    """Return the names of all fields that are needed, on any level."""
+    for name, part in needed.fields.items():
+        yield name
+        yield from _names(part)
 
 
-def _well_known(name: str) -> descriptor_pb2.FileDescriptorProto:
-    """Return the descriptor of a file that comes with Protobuf.
+def _prune(file: _File, names: Collection[str] | None) -> None:
+    """Leave only fields with these names; None: all, and what is in messages as bytes."""
+    del file.extension[:], file.service[:]
+    left = list(file.message_type)
+    while left:
+        message = left.pop()
+        left += message.nested_type
+        del message.extension[:], message.extension_range[:]
+        del message.reserved_range[:], message.reserved_name[:]
+        if not message.options.map_entry:
+            _prune_message(message, names)
 
-    Raises:
-        ValueError: there is none of this name.
-    """
-    module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
-    try:
-        found = import_module(module).DESCRIPTOR
-    except ImportError:
-        raise ValueError(f"it imports {name}, which is not a file of Protobuf") from None
-    file = descriptor_pb2.FileDescriptorProto()
-    found.CopyToProto(file)
-    return file
+
+def _prune_message(message: DescriptorProto, names: Collection[str] | None) -> None:
+    kept = []
+    for field in message.field:
+        if names is not None and field.name not in names:
+            continue
+        if names is None and field.type == FieldDescriptorProto.TYPE_GROUP:
+            continue
+        if names is None and field.type == FieldDescriptorProto.TYPE_MESSAGE:
+            field.type = FieldDescriptorProto.TYPE_BYTES
+            field.ClearField("type_name")
+        kept.append(FieldDescriptorProto.FromString(field.SerializeToString()))
+    used = sorted({field.oneof_index for field in kept if field.HasField("oneof_index")})
+    places = {index: place for place, index in enumerate(used)}
+    for field in kept:
+        if field.HasField("oneof_index"):
+            field.oneof_index = places[field.oneof_index]
+    choices = [message.oneof_decl[index].name for index in used]
+    del message.field[:], message.oneof_decl[:]
+    message.field.extend(kept)
+    for choice in choices:
+        message.oneof_decl.add(name=choice)
 
 
 def _indexes(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
@@ -168,23 +240,29 @@ def _indexes(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
     """
     if value[start : start + 1] == b"\0":
         return _FIRST, start + 1
-    count, start = _varint(value, start)
+    count, start = _zigzag(value, start)
     if not 0 < count <= _DEEPEST:
         raise Unreadable("not-by-schema", f"a message has {count} indexes")
     indexes = []
     for _ in range(count):
-        index, start = _varint(value, start)
+        index, start = _zigzag(value, start)
         indexes.append(index)
     return tuple(indexes), start
 
 
+def _zigzag(value: bytes, start: int) -> tuple[int, int]:
+    """Return a number of either sign, and the position behind it."""
+    number, start = _varint(value, start)
+    return (number >> 1) ^ -(number & 1), start
+
+
 def _varint(value: bytes, start: int) -> tuple[int, int]:
-    """Return a number of at most 5 bytes in zigzag, and the position behind it."""
+    """Return a number of at most 5 bytes, and the position behind it."""
     number = 0
     for place, byte in enumerate(value[start : start + 5]):
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:  # noqa: PLR2004 -- the last byte of a number
-            return (number >> 1) ^ -(number & 1), start + place + 1
+            return number, start + place + 1
     raise Unreadable("not-by-schema", "the indexes of the message end too early")
 
 

@@ -3,56 +3,41 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from time import monotonic, sleep
-from typing import NamedTuple, Protocol
-from weakref import finalize
+from typing import Final, Protocol
 
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
-from confluent_kafka.schema_registry.common._httpx_compat import httpx
-
-from worker.bus import Away, Denied
-from worker.formats.registry.wire_format import id_of, named
+from worker.bus import Away
+from worker.formats.registry.client import Fetched, Missing
+from worker.formats.registry.wire_format import Ident, id_of, named
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["Decoder", "Fetched", "Registry", "RegistryOptions", "Schemas"]
+__all__ = ["Decoder", "Fetch", "Schemas"]
 
 _log = logging.getLogger(__name__)
 
-_WAIT_SECONDS = 10.0
+_WAIT_SECONDS: Final = 10.0
 """How long a batch waits for the registry before its stage polls again, and reads it anew."""
-_PAUSE_SECONDS = 0.5
-_SILENT_SECONDS = 5.0
-_REFUSED_SECONDS = 60.0
+_PAUSE_SECONDS: Final = 0.5
+_SILENT_SECONDS: Final = 5.0
+_AT_ONCE: Final = 16
+"""Schemas that are asked for together."""
+_MOST_KNOWN: Final = 16 << 20
+"""Characters of the schemas that are kept; decoders take some ten times as much."""
+_MOST_REFUSED: Final = 10_000
+_UNKNOWN_SECONDS: Final = 60.0
 """How long it counts that the registry has no schema of an id."""
-_MOST_REFUSED = 10_000
-_UNKNOWN = 404
-_NO_REASON = (None, -1, _UNKNOWN)
-_NOT_ALLOWED = (401, 403)
-_WAIT_FOR = (408, 429)
-_REFUSALS = range(400, 500)
-_ERRORS = (httpx.HTTPError, ValueError, TypeError, AttributeError, LookupError)
-"""What the client raises if nobody answers, or answers what no registry would."""
+_AGAIN: Final = 16
+_AGAIN_SECONDS: Final = 1.0
+"""So many of those are asked for again in this time: most ids that nobody has are garbage."""
+_UNUSABLE_SECONDS: Final = 600.0
+"""How long it counts that a schema can't be used. None changes, but the reason may be ours."""
+_SAID: Final = 200
+"""Characters of what is said about a schema: it may quote all of it."""
 
-
-@dataclass(frozen=True, slots=True)
-class RegistryOptions:
-    """Where the registry is, and how to log in: ``credentials`` are ``user:password``."""
-
-    url: str
-    credentials: str | None = None
-    ca_file: Path | None = None
-    timeout_seconds: float = 5.0
-
-
-class Fetched(NamedTuple):
-    """A schema and the schemas that it refers to, by name, each after those that it refers to."""
-
-    kind: str
-    text: str
-    references: list[tuple[str, str]]
+Fetch = Callable[[Sequence[Ident]], Sequence[Fetched | Exception]]
+"""Asks for schemas; returns each, or `Unreadable`, `Away`, or `Denied`: see `Registry.fetch`."""
 
 
 class Decoder(Protocol):
@@ -70,111 +55,30 @@ class Decoder(Protocol):
         """
 
 
-class Registry:
-    """Asks a schema registry, by the client that comes with confluent-kafka."""
-
-    def __init__(self, options: RegistryOptions) -> None:
-        """Take where it is. Nothing is sent yet."""
-        conf: dict[str, object] = {
-            "url": options.url,
-            "timeout": options.timeout_seconds,
-            "max.retries": 0,
-        }
-        if options.credentials is not None:
-            conf["basic.auth.user.info"] = options.credentials
-        if options.ca_file is not None:
-            conf["ssl.ca.location"] = str(options.ca_file)
-        logging.getLogger(httpx.__name__).setLevel(logging.WARNING)  # Else each answer is a line.
-        self._url = options.url
-        self._client = SchemaRegistryClient(conf)
-        # A client keeps one form of a schema. Protobuf is asked for as a descriptor, too.
-        self._serialized = SchemaRegistryClient(conf)
-        for client in (self._client, self._serialized):
-            finalize(self, client.close)
-
-    def fetch(self, ident: int | str) -> Fetched:
-        """Return the schema with an id or a GUID.
-
-        Raises:
-            Unreadable: the registry has none.
-            Away: it can't be asked now.
-            Denied: it doesn't let us, or isn't one.
-        """
-        try:
-            found = _schema(self._client, ident)
-            kind = found.schema_type or "AVRO"
-            if kind != "PROTOBUF":
-                return _with_references(self._client, kind, found)
-            found = _schema(self._serialized, ident, "serialized")
-            return _with_references(self._serialized, kind, found, "serialized")
-        except SchemaRegistryError as error:
-            raise self._refusal(ident, error) from None
-        except _ERRORS as error:
-            said = str(error) or type(error).__name__
-            raise Away(f"the schema registry {self._url} is away: {said}") from None
-
-    def _refusal(self, ident: int | str, error: SchemaRegistryError) -> Exception:
-        status = error.http_status_code
-        answer = f"the schema registry {self._url} answered {status} to {named(ident)}"
-        if status in _NOT_ALLOWED:
-            return Denied(f"{answer}: see registry.credentials_file")
-        if status in _WAIT_FOR or status not in _REFUSALS:
-            return Away(answer)
-        if isinstance(ident, int) and status == _UNKNOWN and error.error_code in _NO_REASON:
-            return Denied(f"{answer}, without a reason of its own: see registry.url")
-        return Unreadable("no-schema", f"the registry doesn't have {named(ident)} ({status})")
-
-
-def _schema(client: SchemaRegistryClient, ident: int | str, form: str | None = None) -> Schema:
-    if isinstance(ident, int):
-        return client.get_schema(ident, fmt=form)
-    return client.get_schema_by_guid(ident, fmt=form)
-
-
-def _with_references(
-    client: SchemaRegistryClient, kind: str, schema: Schema, form: str | None = None
-) -> Fetched:
-    """Return a schema with all that it refers to."""
-    found: dict[str, str] = {}
-
-    def collect(one: Schema) -> None:
-        for reference in one.references or ():
-            name = reference.name or ""
-            if name not in found:
-                subject, version = reference.subject or "", reference.version or 1
-                theirs = client.get_version(subject, version, deleted=True, fmt=form).schema
-                collect(theirs)
-                found[name] = theirs.schema_str or ""
-
-    collect(schema)
-    return Fetched(kind, schema.schema_str or "", list(found.items()))
-
-
-class _Refused(NamedTuple):
-    """Why there is no decoder, and when that was."""
-
-    why: Unreadable
-    at: float
-
-
 class Schemas:
-    """The decoders of the schemas that were met, by the marks of values."""
+    """The decoders of the schemas that were met, by the marks of values.
+
+    Strangers choose the marks, and some of them the schemas: both are kept within bounds.
+    """
 
     def __init__(
         self,
-        fetch: Callable[[int | str], Fetched],
+        fetch: Fetch,
         made: Callable[[Fetched], Decoder],
         clock: Callable[[], float] = monotonic,
         pause: Callable[[float], None] = sleep,
     ) -> None:
-        """Take what asks the registry, and what makes a decoder or raises ``ValueError``."""
+        """Take what asks the registry, and what makes a decoder, or raises anything."""
         self._fetch = fetch
         self._made = made
         self._clock = clock
         self._pause = pause
         self.known: dict[bytes, Decoder] = {}
         """The decoders by marks: whoever is in a hurry looks here first."""
-        self._refused: dict[bytes, _Refused] = {}
+        self._lengths: dict[bytes, int] = {}
+        self._refused: dict[bytes, tuple[Unreadable, float]] = {}
+        """Why there is no decoder, and from when on the registry may be asked again."""
+        self._again_at = 0.0
         self._silent: tuple[float, Away] | None = None
 
     def decoder(self, mark: bytes) -> Decoder:
@@ -190,9 +94,8 @@ class Schemas:
             return found
         if mark not in self._refused:
             self._ask_once(mark)
-        refused = self._refused.get(mark)
-        if refused is not None:
-            raise refused.why
+        if mark in self._refused:
+            raise self._refused[mark][0]
         return self.known[mark]
 
     def _ask_once(self, mark: bytes) -> None:
@@ -200,58 +103,105 @@ class Schemas:
         if self._silent is not None and self._clock() < self._silent[0]:
             raise self._silent[1]
         self._silent = None
-        try:
-            self._ask(mark)
-        except Away as error:
-            self._silent = self._clock() + _SILENT_SECONDS, error
-            raise
+        self._forget((mark,))
+        away = self._ask([mark])
+        if away is not None:
+            self._silent = self._clock() + _SILENT_SECONDS, away
+            raise away
 
     def prepare(self, marks: Iterable[bytes]) -> None:
         """Ask for what isn't known of these marks; wait some seconds if the registry is away.
 
+        What the registry didn't have is asked for again after a while, a few at a time. Whether
+        it answers then makes no difference to a document that could go on.
+
         Raises:
-            Away: it still is.
+            Away: it still is, or there was more to ask for than can be in this time.
             Denied: the registry doesn't let us.
         """
+        wanted = set(marks)
+        self._forget(wanted)
+        missing = sorted(wanted - self.known.keys())
+        self._await([mark for mark in missing if mark not in self._refused])
         now = self._clock()
-        if len(self._refused) > _MOST_REFUSED:
-            self._refused.clear()
-        for mark in sorted(set(marks) - self.known.keys()):
-            refused = self._refused.get(mark)
-            if refused is None or now - refused.at > _REFUSED_SECONDS:
-                self._await(mark, now + _WAIT_SECONDS)
+        if self._refused and now >= self._again_at:
+            self._again_at = now + _AGAIN_SECONDS
+            # The oldest are first.
+            due = (one for one, (_, at) in self._refused.items() if at < now and one in wanted)
+            self._ask(list(islice(due, _AGAIN)))
 
-    def _await(self, mark: bytes, until: float) -> None:
+    def _forget(self, wanted: Collection[bytes]) -> None:
+        """Forget what is more than may be kept, the oldest first, but nothing that is wanted."""
+        excess = max(0, len(self._refused) - _MOST_REFUSED)
+        for mark in list(islice((one for one in self._refused if one not in wanted), excess)):
+            del self._refused[mark]
+        total = sum(self._lengths.values())
+        for mark in [one for one in self.known if one not in wanted]:
+            if total <= _MOST_KNOWN:
+                break
+            del self.known[mark]
+            total -= self._lengths.pop(mark)
+
+    def _await(self, marks: list[bytes]) -> None:
+        """Ask for marks until all are answered."""
+        until = self._clock() + _WAIT_SECONDS
         waiting = False
-        while True:
-            try:
-                self._ask(mark)
-            except Away as error:
+        while marks:
+            away = self._ask(marks[:_AT_ONCE])
+            marks = [mark for mark in marks if mark not in self.known and mark not in self._refused]
+            if away is not None:
                 if not waiting:
-                    _log.warning("%s; documents wait for it, and none is rejected", error)
-                if self._clock() > until:
-                    raise
+                    _log.warning("%s; documents wait for it, and none is rejected", away)
                 waiting = True
+            elif waiting:
+                waiting = False
+                _log.info("the schema registry answers again")
+            if marks and self._clock() > until:
+                more = f"{len(marks)} more schemas are to be asked for; documents wait for them"
+                raise away or Away(more)
+            if away is not None:
                 self._pause(_PAUSE_SECONDS)
+
+    def _ask(self, marks: Sequence[bytes]) -> Away | None:
+        """Keep the decoders of marks, or why there is none; return why some have no answer yet.
+
+        Raises:
+            Denied: the registry doesn't let us.
+        """
+        asked: dict[bytes, Ident] = {}
+        for mark in marks:
+            try:
+                asked[mark] = id_of(mark)
+            except Unreadable as error:
+                self._refuse(mark, error, _UNUSABLE_SECONDS)
+        away = None
+        for mark, found in zip(asked, self._fetch([*asked.values()]), strict=True):
+            if isinstance(found, Away):
+                away = found
+                if mark in self._refused:
+                    self._refuse(mark, self._refused[mark][0], _UNKNOWN_SECONDS)
+            elif isinstance(found, Unreadable):
+                later = isinstance(found, Missing)
+                self._refuse(mark, found, _UNKNOWN_SECONDS if later else _UNUSABLE_SECONDS)
+            elif isinstance(found, Exception):
+                raise found
             else:
-                if waiting:
-                    _log.info("the schema registry answers again")
-                return
+                self._keep(mark, asked[mark], found)
+        return away
 
-    def _ask(self, mark: bytes) -> None:
-        """Keep the decoder of a mark, or why there is none."""
+    def _refuse(self, mark: bytes, why: Unreadable, seconds: float) -> None:
         self._refused.pop(mark, None)
-        try:
-            ident = id_of(mark)
-            self.known[mark] = self._usable(ident)
-        except Unreadable as error:
-            self._refused[mark] = _Refused(error, self._clock())
+        self._refused[mark] = why, self._clock() + seconds
 
-    def _usable(self, ident: int | str) -> Decoder:
-        fetched = self._fetch(ident)
+    def _keep(self, mark: bytes, ident: Ident, fetched: Fetched) -> None:
+        """Keep the decoder of a schema, or why there is none."""
         try:
             made = self._made(fetched)
-        except ValueError as error:
-            raise Unreadable("no-schema", f"{named(ident)} can't be used: {error}") from None
+        except Exception as error:  # noqa: BLE001 -- any: a stranger wrote the schema
+            said = f"{named(ident)} can't be used: {type(error).__name__}: {error}"
+            self._refuse(mark, Unreadable("no-schema", said[:_SAID]), _UNUSABLE_SECONDS)
+            return
+        self._refused.pop(mark, None)
+        self.known[mark] = made
+        self._lengths[mark] = len(fetched.text) + sum(len(text) for _, text in fetched.references)
         _log.info("%s (%s) is known now", named(ident), fetched.kind.lower())
-        return made

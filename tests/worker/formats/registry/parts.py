@@ -16,8 +16,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from worker.bus import Record, RecordBatch
 from worker.formats.base import Document, DocumentOptions
+from worker.formats.registry.client import Fetched, Missing
 from worker.formats.registry.documents import RegistryFormat
-from worker.formats.registry.schemas import Fetched
+from worker.formats.registry.wire_format import Ident, named
 from worker.formats.unreadable import Unreadable
 
 __all__ = [
@@ -55,17 +56,19 @@ class Shelf:
     """Schemas by their ids; counts how often each is asked for."""
 
     def __init__(self) -> None:
-        self.schemas: dict[int | str, Fetched] = {}
-        self.asked: list[int | str] = []
+        self.schemas: dict[Ident, Fetched] = {}
+        self.asked: list[Ident] = []
+        self.together: list[int] = []
         self.error: Exception | None = None
 
-    def __call__(self, ident: int | str) -> Fetched:
-        self.asked.append(ident)
-        if self.error is not None:
-            raise self.error
-        if ident not in self.schemas:
-            raise Unreadable("no-schema", f"the registry doesn't have {ident}")
-        return self.schemas[ident]
+    def __call__(self, idents: Sequence[Ident]) -> list[Fetched | Exception]:
+        self.asked += idents
+        self.together.append(len(idents))
+        return [self.error or self.schemas.get(one) or _missing(one) for one in idents]
+
+
+def _missing(ident: Ident) -> Missing:
+    return Missing(f"the registry doesn't have {named(ident)}")
 
 
 def avro(schema: object = DOCUMENT, *references: tuple[str, str]) -> Fetched:

@@ -22,7 +22,7 @@ from tests.worker.formats.registry.parts import (
     record,
 )
 from worker.formats.base import Document
-from worker.formats.registry.schemas import Fetched
+from worker.formats.registry.client import Fetched
 from worker.formats.unreadable import Unreadable
 
 WHOLE = {"rank": 3, "id": "a", "tags": ["x", "y"], "text": "some text", "more": {"z": 1.5}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from tests.worker.formats.registry.parts import (
@@ -17,10 +19,11 @@ from tests.worker.formats.registry.parts import (
     record,
 )
 from worker.bus import Away, Denied, RecordBatch
-from worker.formats.registry.schemas import Fetched
+from worker.formats.registry.client import Fetched
 from worker.formats.unreadable import Unreadable
 
 LONG = {"type": "record", "name": "Key", "fields": [{"name": "number", "type": "long"}]}
+NAME = {"type": "record", "name": "Name", "fields": [{"name": "name", "type": "string"}]}
 VALUE = {"type": "record", "name": "D", "fields": [{"name": "text", "type": "string"}]}
 TEXT = avro_value({"text": "some text"}, VALUE)
 
@@ -35,6 +38,7 @@ def shelf() -> Shelf:
         5: avro("bytes"),
         6: Fetched("JSON", '{"type": "object"}', []),
         7: proto(document_file(("id", 3))),
+        8: avro([LONG, NAME]),
         GUID: avro(VALUE),
     }
     return found
@@ -68,9 +72,12 @@ def test_a_guid_in_a_header_names_the_schema() -> None:
         (b'{"text": "a"}', [], "no-schema: no schema id: .* first bytes are 7b 22 74"),
         (b"", [], "no-schema: .* first bytes are missing"),
         (b"\0\0\0\0", [], "no-schema: no schema id"),
-        (mark(99) + b"a", [], "no-schema: the registry doesn't have 99"),
+        (mark(99) + b"a", [], "no-schema: the registry doesn't have schema 99"),
         (b"\0\xff\xff\xff\xff\x02a", [], "no-schema: 4294967295 is not the id of a schema"),
-        (b"\0\0\0\0\0\x02a", [], "no-schema: 0 is not the id of a schema"),
+        (b"\0\0\0\0\0\x02a", [], r"no-schema: 0 is not .* Apicurio.* set registry\.id_bytes to 8"),
+        (b"\3\5" + UUID(GUID).bytes + b"\x02a", [], "no-schema: .* AWS Glue's schema registry"),
+        (b"\3\0" + UUID(GUID).bytes, [], "no-schema: .* AWS Glue's schema registry"),
+        (b"\3\0" + bytes(16), [], "no-schema: no schema id"),
         (b"a", [("__value_schema_id", b"\1short")], "no-schema: no schema id"),
         (b"a", [("__value_schema_id", b"")], "no-schema: no schema id"),
     ],
@@ -89,6 +96,7 @@ def test_a_value_without_a_schema_is_rejected(
         (avro_value("tab\t", "string", 2), b"hex:74616209"),
         (avro_value(-5, "long", 3), b"-5"),
         (avro_value({"number": 77}, LONG, 4), b"77"),
+        (mark(8) + b"\2\2a", b"a"),
         (mark(6) + b'{"id": "json"}', b"json"),
         (mark(6) + b'"text"', b"text"),
         (mark(7) + b"\0\x08\x07", b"7"),

@@ -10,11 +10,14 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
+from psutil import Process
 
 from tests.worker.formats.registry.parts import (
     GUID,
     TIME,
     Shelf,
+    avro,
+    avro_value,
     document_file,
     made,
     mark,
@@ -24,8 +27,11 @@ from tests.worker.formats.registry.parts import (
     serialized,
     value_of,
 )
-from worker.formats.base import Document
-from worker.formats.registry.schemas import Fetched
+from worker.bus import RecordBatch
+from worker.formats.base import Document, DocumentOptions
+from worker.formats.registry.client import Fetched
+from worker.formats.registry.documents import RegistryFormat
+from worker.formats.registry.proto_text import compiled
 from worker.formats.unreadable import Unreadable
 
 STRING, LONG, MESSAGE = Field.TYPE_STRING, Field.TYPE_INT64, Field.TYPE_MESSAGE
@@ -173,8 +179,9 @@ def test_a_text_that_is_no_schema_is_named(text: str, name: str, why: str) -> No
 
 def test_a_schema_that_is_none_is_named() -> None:
     here = shelf()
-    missing = document_file(("text", STRING))
+    missing = document_file(("text", MESSAGE))
     missing.dependency.append("elsewhere.proto")
+    missing.message_type[0].field[0].type_name = ".elsewhere.Text"
     here.schemas |= {2: Fetched("PROTOBUF", "AAAA", []), 3: proto(missing)}
     documents = made(here)
     for ident, why in ((2, "no file's descriptor in base64"), (3, "elsewhere.proto")):
@@ -194,11 +201,110 @@ def test_depth_and_moments_end_in_a_rejection() -> None:
             size, length = size >> 7, length + bytes([size & 0x7F | 0x80])
         deep = b"\x12" + length + bytes([size]) + deep
     with pytest.raises(Unreadable, match="not-by-schema"):
-        read(made(shelf(file)), record(mark(1) + FIRST + deep))
+        read(made(shelf(file), text_fields=("text", "next.text")), record(mark(1) + FIRST + deep))
     beyond = value_of(nested(), plain="t", at={"seconds": 1 << 40})
     documents = made(shelf(nested()), text_fields=("plain",), time_field="at")
     with pytest.raises(Unreadable, match="not-by-schema"):
         read(documents, record(mark(1) + FIRST + beyond))
+
+
+IMPORTS = [
+    ("google/protobuf/timestamp.proto", "google.protobuf.Timestamp other = 9;"),
+    ("google/type/date.proto", "google.type.Date other = 9;"),
+    ("google/type/localized_text.proto", "google.type.LocalizedText more = 9;"),
+    ("google/rpc/status.proto", "google.rpc.Status other = 9;"),
+    ("confluent/meta.proto", 'string other = 9 [(confluent.field_meta) = {doc: "x"}];'),
+    ("confluent/type/decimal.proto", "confluent.type.Decimal other = 9;"),
+]
+
+
+@pytest.mark.parametrize(("imported", "field"), IMPORTS)
+def test_files_that_every_client_has_need_not_be_registered(imported: str, field: str) -> None:
+    text = f'syntax = "proto3"; package docs; import "{imported}"; message Document {{ string id = 1; string text = 2; {field} }}'  # noqa: E501
+    compiled_main, _ = compiled(text, [])
+    here = Shelf()
+    here.schemas = {
+        number: Fetched("PROTOBUF", schema, [])
+        for number, schema in enumerate((text, compiled_main), 1)
+    }
+    documents = made(here, text_fields=("text", "more.text"))
+    value = FIRST + b"\x0a\x01a\x12\x01t" + (b"\x4a\x03\x0a\x01u" if "more" in field else b"")
+    for ident in here.schemas:
+        found = read(documents, record(mark(ident) + value))
+        assert (found.id, found.text) == (b"a", "t\nu" if "more" in field else "t")
+
+
+def test_an_import_that_no_needed_field_takes_may_be_missing() -> None:
+    file = document_file(("id", STRING), ("text", STRING), ("other", MESSAGE))
+    file.dependency.append("elsewhere.proto")
+    file.message_type[0].field[2].type_name = ".elsewhere.Other"
+    here = Shelf()
+    here.schemas[1] = proto(file)
+    value = mark(1) + FIRST + b"\x0a\x01a\x12\x01t\x1a\x02\x08\x01"
+    documents = made(here)
+    assert read(documents, record(value)).text == "t"
+    assert documents.fields(value) == ["id", "text", "other"]
+
+
+def test_choices_are_read_and_told_from_what_is_not_set() -> None:
+    file = document_file(("number", LONG), ("id", STRING), ("rest", STRING), ("text", STRING))
+    message = file.message_type[0]
+    for name in ("first", "second"):
+        message.oneof_decl.add(name=name)
+    for field, index in zip(message.field, (0, 1, 1, 0), strict=True):
+        field.oneof_index = index
+    documents = made(shelf(file))
+    value = value_of(file, id="a", text="t")
+    assert read(documents, record(mark(1) + FIRST + value, b"k")).id == b"a"
+    value = value_of(file, rest="r", text="t")
+    assert read(documents, record(mark(1) + FIRST + value, b"k")).id == b"k"
+
+
+def test_a_message_takes_room_for_what_is_needed_only() -> None:
+    """With all of its fields, 200 kB of empty messages would take gigabytes."""
+    file = document_file(*((f"f{number}", LONG) for number in range(4_000)))
+    wide = file.message_type[0]
+    wide.field.add(name="text", number=5_000, type=STRING, label=Field.LABEL_OPTIONAL)
+    top = file.message_type.add(name="Top")
+    top.field.add(
+        name="parts", number=1, type=MESSAGE, type_name=".docs.Document", label=Field.LABEL_REPEATED
+    )
+    documents = made(shelf(file), text_fields=("parts[].text",))
+    value = mark(1) + b"\x02\x02" + b"\x0a\x00" * 100_000
+    before = Process().memory_info().rss
+    (found,) = RecordBatch.of([record(value)])
+    assert documents.read_all(found).texts == [None]
+    assert Process().memory_info().rss - before < 200 << 20
+
+
+@pytest.mark.parametrize(
+    "rest", [b"\x0b" * 10_000, b"\x0b\x0c" * 10_000, b"\x12\xff\xff\xff\xff\x07"]
+)
+def test_groups_and_lengths_end_in_time(rest: bytes) -> None:
+    documents = made(shelf())
+    with suppress(Unreadable):
+        read(documents, record(mark(1) + FIRST + rest))
+
+
+def test_apicurios_older_values_name_their_message() -> None:
+    """Byte 0, an id of 8 bytes, and in Protobuf the message's name behind its length."""
+    file = document_file(("id", STRING), message="Other")
+    more = document_file(("id", STRING), ("text", STRING))
+    file.message_type.append(more.message_type[0])
+    here = Shelf()
+    ident = 1 << 40
+    here.schemas = {ident: proto(file), 2: avro()}
+    documents = RegistryFormat(DocumentOptions(), None, here, id_bytes=8)
+    long = b"\0" + ident.to_bytes(8)
+    value = value_of(more, id="a", text="t")
+    assert read(documents, record(long + b"\x0a\x0a\x08Document" + value)).text == "t"
+    for wrong in (b"\x0a\x0a\x08Nobody12", b"\x00", b"\x7f\x0a", b"\x03\x0a\x01"):
+        with pytest.raises(Unreadable, match=r"not-by-schema|no-text"):
+            read(documents, record(long + wrong + value))
+    whole = {"rank": 3, "id": "a", "tags": [], "text": "some text", "more": {}}
+    plain = b"\0" + (2).to_bytes(8) + avro_value(whole)[5:]
+    assert read(documents, record(plain)).text == "some text"
+    assert here.asked == [ident, 2]
 
 
 @given(st.binary(max_size=200))
