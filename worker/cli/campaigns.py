@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,7 +18,10 @@ from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.inputs import Inputs
 from worker.cli.screen import fitted, line, print_json, screen, shown, tell
+from worker.cli.table_copies import PREFIX
+from worker.cli.verdict_tables import Lines, without_mark
 from worker.groups.components import Components, Name
+from worker.offline import Line
 from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings import Settings
 from worker.visible import counted
@@ -130,11 +132,19 @@ class _Verdict(msgspec.Struct):
     id: str = ""
     verdict: str | None = None
     duplicate_of: list[_Match] | str | None = None
+    """Of CSV it is JSON until `_decoded` reads it."""
     duplicate_first: _Match | str | None = None
     group: str | None = None
 
 
-_verdict = msgspec.json.Decoder(_Verdict)
+_Kept = msgspec.defstruct(
+    "_Kept",
+    [(each.name, each.type, each.default) for each in msgspec.structs.fields(_Verdict)],
+    bases=(_Verdict,),
+    rename=(PREFIX + "{}").format,
+)
+"""A row of ``dedupe --keep-columns``."""
+_decoders: Sequence[Any] = [msgspec.json.Decoder(kind) for kind in (_Kept, _Verdict)]
 _matches = msgspec.json.Decoder(list[_Match])
 
 
@@ -148,9 +158,7 @@ def of_files(files: Sequence[Path], settings: Settings, wanted: Wanted) -> None:
     with Inputs(files, settings.documents) as inputs:
         for number, one in enumerate(_verdicts(inputs)):
             matches, first = one.duplicate_of, one.duplicate_first
-            if isinstance(matches, str):  # of a table
-                matches = _matches.decode(matches) if matches else None
-            if matches:
+            if isinstance(matches, list) and matches:
                 named = first.id if isinstance(first, _Match) else first
                 name = number, one.group or named or matches[0].id
                 found.join(one.id, [match.id for match in matches], name)
@@ -174,13 +182,24 @@ def of_files(files: Sequence[Path], settings: Settings, wanted: Wanted) -> None:
 def _verdicts(inputs: Inputs) -> Iterator[_Verdict]:
     for chunk in inputs.chunks(_LINE_BYTES):
         for read in chunk:
-            try:
-                found = _verdict.decode(read.value)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                found = _Verdict()
-            if found.verdict is None and found.duplicate_of is None:
+            found = next(filter(None, (_decoded(read, each) for each in _decoders)), None)
+            if found is None:
                 raise CommandError(f"{read.key.decode()}: is no verdict of neardup dedupe")
             yield found
+
+
+def _decoded(read: Line, decoder: Any) -> _Verdict | None:  # noqa: ANN401 -- of a made type
+    """Return what a line is; of CSV, as it was before a cell was kept from being a formula."""
+    try:
+        found: _Verdict = decoder.decode(read.value)
+        if isinstance(found.duplicate_of, str):  # of a table of CSV
+            found.duplicate_of = _matches.decode(found.duplicate_of) if found.duplicate_of else None
+            found.id, found.group = without_mark(found.id), without_mark(found.group or "") or None
+            if isinstance(found.duplicate_first, str):
+                found.duplicate_first = without_mark(found.duplicate_first)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if found.verdict is None and found.duplicate_of is None else found
 
 
 _COLUMNS = ("id", "size", "growth", "first", "last", "representative")
@@ -282,7 +301,8 @@ def _moment(time: str | None, now: str | None) -> str:
     return f"{moment:%d %b %H:%M}" if this_year else f"{moment:%d %b %Y}"
 
 
-def _print_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+def _print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    lines = Lines(",")
+    for row in (columns, *rows):
+        sys.stdout.write(lines.line(row))
+    lines.say()

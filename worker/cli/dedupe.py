@@ -17,7 +17,7 @@ from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.hints import Hints
 from worker.cli.inputs import Argument, Inputs, Reading
 from worker.cli.output import Output
-from worker.cli.output_formats import writer_for
+from worker.cli.output_formats import format_of, writer_for
 from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import finish, say
 from worker.cli.run_groups import RunGroups
@@ -42,6 +42,7 @@ class Job:
     out: Path | None = None
     unique_only: bool = False
     keep_columns: bool = False
+    keep_formulas: bool = False
     groups: bool = False
     state: Path | None = None
     strict: bool = False
@@ -59,6 +60,8 @@ def run_job(job: Job, settings: Settings) -> None:
     """
     if job.keep_columns and job.groups:
         raise CommandError("--groups: can't be used with --keep-columns")
+    if format_of(job.out) != "csv" and job.keep_formulas:
+        raise CommandError("--keep-formulas: only if the output is named .csv or .tsv, with -o")
     try:
         with _raising_on_signals() as hold:
             _run(job, settings, hold)
@@ -85,7 +88,12 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
     with ExitStack() as stack:
         inputs = stack.enter_context(Inputs(job.files, settings.documents, job.reading))
         writer = writer_for(
-            job.out, documents, inputs, unique_only=job.unique_only, keep_columns=job.keep_columns
+            job.out,
+            documents,
+            inputs,
+            unique_only=job.unique_only,
+            keep_columns=job.keep_columns,
+            keep_formulas=job.keep_formulas,
         )
         _refuse_overwriting(job.out, inputs)
         output = stack.enter_context(Output(job.out))

@@ -85,6 +85,14 @@ def dedupe(
             " or .tsv, of Parquet to a .parquet.",
         ),
     ] = False,
+    keep_formulas: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
+        bool,
+        typer.Option(
+            "--keep-formulas",
+            help="Write verdicts to a .csv or .tsv without the apostrophe that keeps spreadsheets"
+            " from running a cell that begins with =, +, - or @.",
+        ),
+    ] = False,
     groups: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
         bool,
         typer.Option(
@@ -179,6 +187,7 @@ def dedupe(
             out=out,
             unique_only=unique_only,
             keep_columns=keep_columns,
+            keep_formulas=keep_formulas,
             groups=groups,
             state=state,
             strict=strict,

@@ -5,31 +5,37 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from worker.cli.errors import CommandError
+from worker.cli.screen import tell
 from worker.cli.verdict_lines import first_of, named
 from worker.formats.base import DocumentFormat
 from worker.offline import Line, Verdict
+from worker.visible import counted
 
 __all__ = [
     "CsvVerdicts",
     "Lines",
     "ParquetVerdicts",
     "Row",
+    "RowGroups",
     "Rows",
-    "Sink",
     "VerdictWriter",
     "arrow",
     "plain",
     "schema_of",
+    "without_mark",
 ]
 
 _GROUP_ROWS = 16_384
-_GROUP_MATCHES = 1 << 18
+_GROUP_BYTES = 64 << 20
 """A row group ends with the first chunk that brings one of these; it is in memory until then."""
+_FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*")
 
 
 class VerdictWriter(Protocol):
@@ -98,34 +104,60 @@ class Lines:
     """Makes lines of cells with commas or tabs, each of which ends with a line feed.
 
     A cell with a separator, a quote, or a line's end or space at its own end is in quotes; those
-    in it are doubled.
+    in it are doubled. An apostrophe keeps spreadsheets from running a cell as a formula. It stands
+    before all that could be one, and before what has such apostrophes already; `without_mark` takes
+    it away. See https://owasp.org/www-community/attacks/CSV_Injection.
     """
 
-    def __init__(self, separator: str) -> None:
-        """Take what stands between cells."""
+    def __init__(self, separator: str, *, keep_formulas: bool = False) -> None:
+        """Take what stands between cells; ``keep_formulas``: write no apostrophe."""
         self._separator = separator
         self._quoted = re.compile(rf'[{separator}"\r\n]|^\s|\s$')
+        self._keep_formulas = keep_formulas
+        self._marked = 0
 
-    def line(self, cells: Iterable[object]) -> str:
-        """Return a line; None is an empty cell."""
-        return self._separator.join(map(self._cell, cells)) + "\n"
+    def line(self, cells: Iterable[object], own: Iterable[object] = ()) -> str:
+        """Return a line; None is an empty cell. Cells of its ``own``, written first, are kept."""
+        kept = map(_text, own)
+        made = map(_text, cells) if self._keep_formulas else map(self._inert, map(_text, cells))
+        return self._separator.join(map(self._cell, chain(kept, made))) + "\n"
 
-    def _cell(self, value: object) -> str:
-        if value is None:
-            return ""
-        text = value.decode() if isinstance(value, bytes) else str(value)
+    def say(self) -> None:
+        """Say how many apostrophes were written."""
+        if self._marked:
+            cells = counted(self._marked, "cell begins", "cells begin")
+            tell(f"neardup: {cells} with an apostrophe, so that no spreadsheet runs what follows")
+
+    def _inert(self, text: str) -> str:
+        if _FORMULA.match(text) is None or _NUMBER.fullmatch(text) is not None:
+            return text
+        self._marked += 1
+        return "'" + text
+
+    def _cell(self, text: str) -> str:
         if self._quoted.search(text) is None:
             return text
         return '"' + text.replace('"', '""') + '"'
 
 
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def without_mark(text: str) -> str:
+    """Return the cell before which `Lines` may have written an apostrophe."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) is not None else text
+
+
 class CsvVerdicts:
     """Writes a row for each verdict; see `Lines`."""
 
-    def __init__(self, format_: DocumentFormat, separator: str) -> None:
+    def __init__(self, format_: DocumentFormat, lines: Lines) -> None:
         """Keep the format, which finds the ids."""
         self._rows = Rows(format_)
-        self._lines = Lines(separator)
+        self._lines = lines
         self._head: Sequence[str] = Row._fields
 
     def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
@@ -135,6 +167,7 @@ class CsvVerdicts:
 
     def end(self) -> bytes:
         """Return the header if there was no row."""
+        self._lines.say()
         return self._header()
 
     def _header(self) -> bytes:
@@ -176,7 +209,7 @@ def plain(row: Row) -> dict[str, object]:
 
 
 class ParquetVerdicts:
-    """Writes row groups; ``duplicate_of`` is a list of structs."""
+    """Writes a table; ``duplicate_of`` is a list of structs."""
 
     def __init__(self, format_: DocumentFormat) -> None:
         """Keep the format, which finds the ids.
@@ -184,21 +217,36 @@ class ParquetVerdicts:
         Raises:
             CommandError: pyarrow is missing.
         """
-        self._arrow, parquet = arrow()
+        self._arrow, _ = arrow()
         self._schema = schema_of(self._arrow)
-        self._sink = Sink()
-        self._writer = parquet.ParquetWriter(self._sink, self._schema, compression="zstd")
+        self._groups = RowGroups(self._schema)
         self._rows = Rows(format_)
-        self._group: list[dict[str, object]] = []
-        self._matches = 0
 
     def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
         """Return the row groups that end with a chunk."""
-        for row in map(plain, self._rows.rows(lines, verdicts)):
-            if isinstance(row["duplicate_of"], list):
-                self._matches += len(row["duplicate_of"])
-            self._group.append(row)
-        if len(self._group) >= _GROUP_ROWS or self._matches >= _GROUP_MATCHES:
+        rows = list(map(plain, self._rows.rows(lines, verdicts)))
+        return self._groups.add(self._arrow.Table.from_pylist(rows, schema=self._schema))
+
+    def end(self) -> bytes:
+        """Return the last row group and the footer."""
+        return self._groups.end()
+
+
+class RowGroups:
+    """Writes tables as a file of Parquet, in row groups of bounded size."""
+
+    def __init__(self, schema: Any) -> None:  # noqa: ANN401 -- pyarrow has no types
+        """Take the schema of all tables."""
+        self._arrow, parquet = arrow()
+        self._sink = _Sink()
+        self._writer = parquet.ParquetWriter(self._sink, schema, compression="zstd")
+        self._group: list[Any] = []
+
+    def add(self, table: Any) -> bytes:  # noqa: ANN401 -- pyarrow has no types
+        """Return the row groups that end with a table."""
+        self._group.append(table)
+        rows = sum(part.num_rows for part in self._group)
+        if rows >= _GROUP_ROWS or sum(part.nbytes for part in self._group) >= _GROUP_BYTES:
             self._write()
         return self._sink.taken()
 
@@ -210,12 +258,11 @@ class ParquetVerdicts:
         return self._sink.taken()
 
     def _write(self) -> None:
-        table = self._arrow.Table.from_pylist(self._group, schema=self._schema)
-        self._writer.write_table(table)
-        self._group, self._matches = [], 0
+        self._writer.write_table(self._arrow.concat_tables(self._group))
+        self._group = []
 
 
-class Sink(io.RawIOBase):
+class _Sink(io.RawIOBase):
     """Collects what a writer of files writes."""
 
     def __init__(self) -> None:

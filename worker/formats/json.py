@@ -114,7 +114,7 @@ class JsonFormat(DocumentFormat):
         """See `DocumentFormat`."""
         try:
             return self._text(decoded(self._decode, value))
-        except (Unreadable, UnicodeDecodeError):
+        except Unreadable:
             return value.decode(errors="replace")
 
     def fields(self, value: bytes) -> Sequence[str] | None:
@@ -265,6 +265,8 @@ def decoded(decode: Decode, value: bytes) -> Any:  # noqa: ANN401 -- depends on 
         raise Unreadable("not-an-object", "the JSON value is not an object") from None
     except RecursionError:
         raise Unreadable("too-deep", "the JSON value is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise Unreadable("invalid-utf8", error.reason) from None  # It doesn't say where.
     except msgspec.DecodeError as error:
         raise Unreadable("not-json", str(error)) from None
 

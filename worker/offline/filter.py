@@ -206,7 +206,9 @@ class OfflineFilter(Closing):
         """
         documents = self.topology.documents
         first = self._bus.end_offset(documents, 0)
-        self._bus.append_many(Outgoing(documents, 0, line.key, line.value) for line in lines)
+        self._bus.append_many(
+            Outgoing(documents, 0, line.key, line.value if line.complete else b"") for line in lines
+        )
         with _for_a_command():
             self._embedded.run_until_idle()
         verdicts: list[Verdict | None] = [None] * len(lines)

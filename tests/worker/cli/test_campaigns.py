@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import jsonl, neardup
+from tests.support.command_line import dedupe, jsonl, neardup
 from tests.worker.queries.group_server import Server, serving
 
 VERDICTS = jsonl(
@@ -136,3 +137,39 @@ def test_it_says_what_files_do_not_have(tmp_path: Path, arguments: list[str], sa
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     done = of_file(tmp_path, verdicts=VERDICTS + b'{"id": "a", "text": "a document"}\n')
     assert done.stderr.endswith(b"verdicts.jsonl:7: is no verdict of neardup dedupe\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--keep-columns"], ["--keep-formulas"], ["--groups"]])
+@pytest.mark.parametrize(
+    "suffix", [".csv", pytest.param(".parquet", marks=pytest.mark.needs("pyarrow"))]
+)
+def test_it_reads_every_table_of_verdicts(suffix: str, options: list[str], tmp_path: Path) -> None:
+    """Columns of the table itself that have names of ours are not taken for verdicts."""
+    third = "+c" if options == ["--keep-formulas"] else "'-c"
+    ids, out = ["=a", "-b", third, "d", "e"], tmp_path / f"out{suffix}"
+    texts = ["one text that comes again and again"] * 3 + ["another text, which comes twice"] * 2
+    rows = [
+        {"id": ident, "text": text, "verdict": "unique", "duplicate_of": "x", "group": "g"}
+        for ident, text in zip(ids, texts, strict=True)
+    ]
+    given = tmp_path / f"given{suffix}"
+    if suffix == ".csv":
+        with given.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        import pyarrow as pa  # noqa: PLC0415 -- an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415 -- an extra
+
+        pq.write_table(pa.Table.from_pylist(rows), given)
+    if suffix == ".parquet" and "--keep-formulas" in options:
+        options = []
+    dedupe(*options, given, "-o", out)
+    listed = json.loads(neardup("campaigns", "--json", out).stdout)
+    assert listed["groups"] == [{"id": "=a", "size": 3}, {"id": "d", "size": 2}]
+    members = json.loads(neardup("campaigns", "--json", "--members", "=a", out).stdout)
+    assert {one["id"] for one in members["members"]} == {"=a", "-b", third}
+    shown = neardup("campaigns", "--csv", out)
+    assert shown.stdout.decode().splitlines() == ["id,size", "'=a,3", "d,2"]
+    assert b"1 cell begins with an apostrophe" in shown.stderr

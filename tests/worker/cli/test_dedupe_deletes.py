@@ -52,6 +52,23 @@ def test_they_can_forget(config: Path) -> None:
     assert b"2 unique, 1 duplicate, 0 rejected; 11 deleted" in done.stderr
 
 
+def test_what_is_not_utf8_or_not_whole_is_rejected_and_forgets_nothing(config: Path) -> None:
+    config.write_text(FORGETS + "[limits]\nreject_share = 1.0\n")
+    bad = [
+        deleted(1).replace(b'"d"', b'"\xff"'),
+        created(1).replace(b"The harbour", b"\xff"),
+        deleted(1).replace(b'{"id"', b'{"\xff": 0, "id"'),
+        b"\xff\xfe",
+        deleted(1) + b"\r" * 2_000_000,
+        created(8) + b"\r" * 2_000_000,
+    ]
+    verdicts = dedupe("--config", config, stdin=b"\n".join([created(1), *bad, created(2)]))
+    assert [one["verdict"] for one in verdicts] == ["unique", *["rejected"] * 6, "duplicate"]
+    codes = [one["reason"].partition(":")[0] for one in verdicts[1:-1]]
+    assert codes == [*["invalid-utf8"] * 3, "not-json", *["too-large"] * 2]
+    assert [match["id"] for match in verdicts[-1]["duplicate_of"]] == ["1"]
+
+
 def test_a_field_that_no_document_has_is_still_refused(config: Path) -> None:
     config.write_text(FIELDS.replace("after.text", "after.body"))
     done = neardup("dedupe", "--config", config, stdin=FEED)

@@ -61,9 +61,37 @@ def test_rows_that_can_not_be_read_have_empty_cells(tmp_path: Path) -> None:
     assert [line[5] for line in lines] == ["rejected", "unique", "rejected"]
 
 
-def test_a_table_of_nothing_has_its_verdict_columns(tmp_path: Path) -> None:
-    dedupe("--keep-columns", csv_file(tmp_path / "a.csv", []), "-o", tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == ",".join(ADDED) + "\n"
+def test_a_table_of_nothing_has_its_columns(tmp_path: Path) -> None:
+    for head in ([], ["id", "text"]):
+        given = csv_file(tmp_path / "a.csv", [head] if head else [])
+        dedupe("--keep-columns", given, "-o", tmp_path / "out.csv")
+        assert (tmp_path / "out.csv").read_text() == ",".join([*head, *ADDED]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (
+            b"\xef\xbb\xbftext,n\nGr\xc3\xbc\xc3\x9fe,1\n",
+            b"\xef\xbb\xbftext,n\nGr\xc3\xbc\xc3\x9fe,1\n",
+        ),
+        ("text,n\na,1\n".encode("utf-16"), b"\xef\xbb\xbftext,n\na,1\n"),
+        (b"sep=;\r\ntext;n\r\na;1,5\r\n", b'text,n\na,"1,5"\n'),
+        (b'\xef\xbb\xbf"sep=\t"\ntext\tn\na\t1\n', b"\xef\xbb\xbftext,n\na,1\n"),
+        (b",text,,\n0,a,x,\n", b",text,,\n0,a,x,\n"),
+        (b"column_2,,text\n1,2,a\n", b"column_2,,text\n1,2,a\n"),
+        (b"text,n\na\n", b"text,n\na,\n"),
+        (b"text,n\n", b"text,n\n"),
+    ],
+)
+def test_a_copy_begins_as_the_table_does(given: bytes, written: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(given)
+    dedupe("--unique-only", tmp_path / "a.csv", "-o", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_bytes() == written
+    dedupe("--keep-columns", tmp_path / "a.csv", "-o", tmp_path / "all.csv")
+    copied = (tmp_path / "all.csv").read_bytes().splitlines()
+    for line, own in zip(copied, written.splitlines(), strict=True):
+        assert line.startswith(own + b",")
 
 
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
@@ -71,7 +99,7 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
     other = csv_file(tmp_path / "b.csv", [["text", "more"], ["another", "x"]])
     done = neardup("dedupe", "--keep-columns", one, other, "-o", tmp_path / "out.csv")
     assert done.returncode == 2
-    said = "b.csv:2: has a column 'more', which the first row doesn't have; give files with the"
+    said = "b.csv:2: has a column 'more', which the first file doesn't have; give files with the"
     assert said in done.stderr.decode()
     assert not (tmp_path / "out.csv").exists()
 
@@ -142,6 +170,36 @@ def test_rows_of_parquet_keep_their_types(tmp_path: Path) -> None:
 
 
 @needs_pyarrow
+@pytest.mark.parametrize("option", ["--keep-columns", "--unique-only"])
+def test_parts_of_one_table_may_differ_in_their_schemas(option: str, tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415 -- an extra
+
+    texts = pa.array(["a text that is kept"])
+    parts = [
+        pa.table({"text": texts, "n": pa.array([1], pa.int32()), "": ["x"]}),
+        pa.table({"": ["y"], "n": pa.array([1 << 40]), "text": texts.cast(pa.large_string())}),
+        pa.table({"text": texts.dictionary_encode(), "": pa.nulls(1), "n": pa.nulls(1)}),
+        pa.Table.from_arrays(
+            [texts, pa.array(["z"]), pa.array([2], pa.int8())],
+            schema=pa.schema(
+                [pa.field("text", pa.string(), nullable=False), ("", pa.string()), ("n", pa.int8())]
+            ),
+        ),
+    ]
+    rows = [row for part in parts for row in part.to_pylist()]
+    (tmp_path / "out").mkdir()
+    for turn in range(len(parts)):
+        for number, part in enumerate(parts[turn:] + parts[:turn]):
+            pq.write_table(part, tmp_path / f"{number}.parquet")
+        dedupe(option, tmp_path / "*.parquet", "-o", tmp_path / "out" / "judged.parquet")
+        found = pq.read_table(tmp_path / "out" / "judged.parquet").to_pylist()
+        own = [{name: row[name] for name in ("text", "n", "")} for row in found]
+        wanted = rows[turn:] + rows[:turn]
+        assert own == (wanted if option == "--keep-columns" else wanted[:1])
+
+
+@needs_pyarrow
 def test_parquet_of_other_types_or_none_is_refused(tmp_path: Path) -> None:
     import pyarrow as pa  # noqa: PLC0415 -- an extra
     import pyarrow.parquet as pq  # noqa: PLC0415 -- an extra
@@ -150,11 +208,20 @@ def test_parquet_of_other_types_or_none_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["a"]}), one)
     pq.write_table(pa.table({"text": ["a"], "n": [1]}), other)
     none.write_bytes(b"PAR1 is how it begins, and no more")
+    text, twice, whole, parts = (tmp_path / f"{name}.parquet" for name in "defg")
+    pq.write_table(pa.table({"text": [1]}), text)
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, ["text", "text"]), twice)
+    pq.write_table(pa.table({"text": ["a"], "n": [1.5]}), whole)
+    pq.write_table(pa.table({"text": ["a"], "n": [(1 << 53) + 1]}), parts)
     for files, said in (
-        ((one, other), "b.parquet: has other columns, or types, than the file before it"),
+        ((one, other), "b.parquet: has other columns than the file before it, such as 'n'"),
+        ((one, text), "d.parquet: Unable to merge: Field text has incompatible types"),
+        ((one, twice), "e.parquet: has several columns 'text'"),
+        ((whole, parts), "g.parquet: Integer value 9007199254740993 not in range"),
         ((one, none), "c.parquet: "),
     ):
         done = neardup("dedupe", "--keep-columns", *files, "-o", tmp_path / "out.parquet")
         assert done.returncode == 2
         assert said in done.stderr.decode()
         assert done.stderr.count(b"\n") == 1
+        assert not (tmp_path / "out.parquet").exists()

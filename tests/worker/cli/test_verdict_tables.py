@@ -16,6 +16,7 @@ import zstandard
 
 from tests.support.breadth import slow
 from tests.support.command_line import ROOT, SAMPLES, dedupe, environment, jsonl, neardup
+from worker.cli.verdict_tables import without_mark
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it does so again and again."
 ODD = 'a "b", c\nd\te\r'
@@ -89,6 +90,32 @@ def test_they_can_be_read_again(tmp_path: Path) -> None:
     assert [line["id"] for line in again] == [row["id"] for row in expected()]
 
 
+FORMULAS = ["=1+1", "+x", "-x", "@x", " =x", "'=x", "''-x", "\t", "\uff1dx", "-1+1"]
+HARMLESS = ["-1", "+1.5", "-1,000", "x=1", "'x", "1-1", "'"]
+
+
+@pytest.mark.parametrize("name", ["v.csv", "v.tsv.gz"])
+def test_no_cell_is_a_formula_unless_that_is_asked_for(name: str, tmp_path: Path) -> None:
+    ids, out = FORMULAS + HARMLESS, tmp_path / name
+    stdin = jsonl([{"id": one, "text": FOX} for one in ids])
+
+    def cells(*options: str) -> tuple[list[dict[str, str]], str]:
+        done = neardup("dedupe", *options, "-o", out, stdin=stdin)
+        data = gzip.decompress(out.read_bytes()) if name.endswith("gz") else out.read_bytes()
+        return rows_of(data, "\t" if "tsv" in name else ","), done.stderr.decode()
+
+    rows, said = cells()
+    assert [row["id"] for row in rows] == ["'" + one for one in FORMULAS] + HARMLESS
+    assert [row["match"] for row in rows] == ["", *["'=1+1"] * (len(ids) - 1)]
+    assert json.loads(rows[1]["duplicate_of"])[0]["id"] == "=1+1"
+    assert [without_mark(row["id"]) for row in rows] == ids
+    marked = len(FORMULAS) + 2 * (len(ids) - 1)
+    assert f"neardup: {marked} cells begin with an apostrophe, so that no spreadsheet" in said
+    rows, said = cells("--keep-formulas")
+    assert [row["id"] for row in rows] == ids
+    assert "apostrophe" not in said
+
+
 def test_a_table_of_nothing_has_its_header(tmp_path: Path) -> None:
     out = tmp_path / "v.csv"
     dedupe("-o", out, stdin=b"")
@@ -125,11 +152,11 @@ def test_parquet_has_types(count: int, tmp_path: Path) -> None:
 def test_parquet_of_many_chunks(tmp_path: Path) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 -- an extra
 
-    sample = SAMPLES / "youtube_spam.jsonl.gz"
+    sample = gzip.decompress((SAMPLES / "youtube_spam.jsonl.gz").read_bytes())
     out = tmp_path / "v.pq"
-    dedupe("-o", out, *[sample] * 3)
+    dedupe("-o", out, stdin=sample * 3)
     assert pq.read_table(out)["verdict"].to_pylist() == [
-        line["verdict"] for line in dedupe(*[sample] * 3)
+        line["verdict"] for line in dedupe(stdin=sample * 3)
     ]
 
 
@@ -142,6 +169,10 @@ def test_parquet_of_many_chunks(tmp_path: Path) -> None:
         slow(("-o", "v.json.gz"), "-o v.json.gz: can't write .json;"),
         slow(("-o", "v.jsonl.bz2"), "-o v.jsonl.bz2: can't write .bz2;"),
         (("-o", "v.parquet.gz"), "-o v.parquet.gz: Parquet is compressed within; leave out .gz"),
+        (("-o", "v.mbox", "--unique-only"), "-o v.mbox: can't write .mbox; what can be"),
+        slow(("-o", "v.EML", "--unique-only"), "-o v.EML: can't write .eml; what can be"),
+        (("-o", "v.warc.gz", "--unique-only"), "-o v.warc.gz: can't write .warc; what can be"),
+        (("-o", "v.jsonl", "--keep-formulas"), "--keep-formulas: only if the output is named .csv"),
         (("-o", "v.csv", "--unique-only"), "write rows of CSV only if all inputs are CSV"),
         slow(("-o", "v.parquet", "--unique-only"), "write rows of Parquet only if all inputs"),
     ],

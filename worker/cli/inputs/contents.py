@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from worker.cli.inputs.compressed import Reader
-from worker.cli.inputs.csv_rows import DELIMITERS, csv_rows
+from worker.cli.inputs.csv_rows import DELIMITERS, CsvHead, csv_rows
 from worker.cli.inputs.encodings import UNREADABLE, by_mark, is_utf8, transcoded
 from worker.cli.inputs.fault import DocumentFault
 from worker.cli.inputs.foreign import check_content, no_array
@@ -56,6 +56,7 @@ class Contents:
         self._maker = Maker(documents)
         self._doubted = False
         self.seen: Counter[str] = Counter()
+        self.csv = CsvHead()
 
     def documents(self, file: File, most: int) -> Iterator[Line]:
         """Yield the documents in a file, of at most ``most`` bytes each, or their faults.
@@ -75,7 +76,8 @@ class Contents:
             case "warc":
                 yield from self._several(base, records(content, most, encoding, self._left_out))
             case _:
-                taken = encoding or by_mark(content.peek(_PEEK))
+                marked = by_mark(content.peek(_PEEK))
+                taken = encoding or marked
                 other = None if taken in _UTF8 else taken
                 if other is not None:
                     self._doubt(name, content.peek(_PEEK))
@@ -83,7 +85,9 @@ class Contents:
                 check_content(name, content.peek(_PEEK), tool, json=kind != "lines")
                 if kind == "csv":
                     delimiter = DELIMITERS[suffix_of(name)]
-                    found = csv_rows(content, base, most, delimiter, self._documents)
+                    if self.csv.columns is None:
+                        self.csv.marked = marked is not None
+                    found = csv_rows(content, base, most, delimiter, self._documents, self.csv)
                 else:
                     found = lines(content, base, most)
                     if kind == "json":

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
+import re
 from collections.abc import Iterator
 
 import msgspec
 
 from worker.cli.inputs.compressed import Reader
-from worker.cli.inputs.fault import InputFault
+from worker.cli.inputs.fault import InputFault, check_names
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 
-__all__ = ["DELIMITERS", "csv_rows"]
+__all__ = ["DELIMITERS", "CsvHead", "csv_rows"]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 _BOM = "\ufeff"
+_EXCEL = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([,;|\t])"?\r?\n')
+"""The line by which Excel is told what separates the cells of a file."""
 _SKIP = 1 << 16
+_PEEK = 16
 _encode = msgspec.json.encode
+
+
+class CsvHead:
+    """How the first table of a run begins, which a copy of its rows does, too.
+
+    Attributes:
+        columns: its columns by the names of their fields; None if no table had a header so far. A
+            column without a name is the field ``column_N``, where N is its number from 1.
+        marked: whether the table has a byte order mark. Excel needs it to show more than ASCII.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no table."""
+        self.columns: dict[str, str] | None = None
+        self.marked = False
 
 
 class _TooLongError(Exception):
@@ -40,8 +58,12 @@ class _Rows:
         self._size = 0
         self._ended = True
         self.first = 1
+        if (excel := _EXCEL.match(file.peek(_PEEK))) is not None:
+            delimiter = excel[1].decode()
+            self._read(_PEEK)
         # The module has one limit for the whole process, far below ours.
         csv.field_size_limit(max(csv.field_size_limit(), self._most))
+        self.delimiter = delimiter
         self._parsed = csv.reader(self, delimiter=delimiter, strict=True)
 
     def next_row(self) -> tuple[list[str], str] | None:
@@ -104,9 +126,14 @@ def _unclosed(line: int) -> str:
 
 
 def csv_rows(
-    file: Reader, base: bytes, max_row: int, delimiter: str, documents: DocumentsSection
+    file: Reader,
+    base: bytes,
+    max_row: int,
+    delimiter: str,
+    documents: DocumentsSection,
+    head: CsvHead,
 ) -> Iterator[Line]:
-    """Yield a JSON object for each row below the header, which names the fields.
+    """Yield a JSON object for each row below the header, which names the fields; see `CsvHead`.
 
     Cells are strings. An empty id or time is null. A row that can't be read has a fault, and so has
     one that is longer than ``max_row`` bytes.
@@ -123,7 +150,10 @@ def csv_rows(
         if not header:
             if fault:
                 raise InputFault(f"has no usable header; {fault}")
-            header = _header(row, delimiter)
+            written = _header(row, rows.delimiter)
+            header = _fields(written)
+            if head.columns is None:
+                head.columns = dict(zip(header, written, strict=True))
             continue
         raw = b""
         if len(row) > len(header):
@@ -138,9 +168,7 @@ def csv_rows(
 
 def _header(row: list[str], delimiter: str) -> list[str]:
     names = [row[0].removeprefix(_BOM), *row[1:]]
-    twice = next((name for name, n in Counter(names).items() if name and n > 1), None)
-    if twice is not None:
-        raise InputFault(f"has several columns {twice[:40]!r}")
+    check_names(list(filter(None, names)))
     other = next((mark for mark in ";\t|," if mark != delimiter and mark in names[0]), None)
     if len(names) == 1 and other is not None:
         raise InputFault(
@@ -149,9 +177,19 @@ def _header(row: list[str], delimiter: str) -> list[str]:
     return names
 
 
+def _fields(names: list[str]) -> list[str]:
+    """Return the fields of columns, all of them with a name."""
+    given, fields = set(names), []
+    for number, name in enumerate(names, 1):
+        field = name or f"column_{number}"
+        while not name and field in given:
+            field += "_"
+        fields.append(field)
+    return fields
+
+
 def _document(names: list[str], row: list[str], documents: DocumentsSection) -> dict[str, object]:
     cells: dict[str, object] = dict(zip(names, row, strict=False))
-    cells.pop("", None)
     if cells.get(documents.id_field) == "":
         cells[documents.id_field] = None
     field = documents.time_field

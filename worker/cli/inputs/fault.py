@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["DocumentFault", "InputFault"]
+from collections import Counter
+from collections.abc import Sequence
+
+__all__ = ["DocumentFault", "InputFault", "check_names"]
 
 
 class InputFault(Exception):
@@ -11,3 +14,14 @@ class InputFault(Exception):
 
 class DocumentFault(Exception):
     """A document can't be read, and the next one may be; the message is a code and a reason."""
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a table in which two columns have one name: nobody can say which one is meant.
+
+    Raises:
+        InputFault: there are two.
+    """
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise InputFault(f"has several columns {twice[:40]!r}")

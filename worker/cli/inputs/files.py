@@ -69,6 +69,7 @@ class Inputs(Closing):
         left_out: how many files of directories, and records of WARC files, are left out, by what
             they are.
         seen: what was read so far; see `Contents`.
+        csv: how the first table of CSV begins.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Inputs(Closing):
             _say_order(*found.out_of_order)
         self.left_out = found.left_out
         self._contents = Contents(documents, reading, self.left_out)
-        self.seen = self._contents.seen
+        self.seen, self.csv = self._contents.seen, self._contents.csv
         self._sources = [_source(each) for each in found.files]
         self._first_tool: str | None = None
         self._done = 0
@@ -187,7 +188,7 @@ class Inputs(Closing):
             if source.size is not None and (kind == "parquet" or magic) and raw.seekable():
                 if self._reading.encoding is not None:
                     raise InputFault("is Parquet, which has one encoding: leave out --encoding")
-                yield from self._parquet(file, source, source.size)
+                yield from self._parquet(file, source, source.size, max_line)
                 return
             if source.size is not None:
                 self._within = raw.tell
@@ -201,7 +202,7 @@ class Inputs(Closing):
             found = File(name, source.base, kind, content, tool)
             yield from self._contents.documents(found, max_line)
 
-    def _parquet(self, file: BinaryIO, source: _Source, size: int) -> Iterator[Line]:
+    def _parquet(self, file: BinaryIO, source: _Source, size: int, max_line: int) -> Iterator[Line]:
         share = 0.0
 
         def read(now: float) -> None:
@@ -209,7 +210,7 @@ class Inputs(Closing):
             share = now
 
         self._within = lambda: int(size * share)
-        yield from parquet_rows(file, source.base, self._documents, read)
+        yield from parquet_rows(file, source.base, max_line, self._documents, read)
 
 
 def _by_content(start: bytes, kind: Kind) -> Kind:

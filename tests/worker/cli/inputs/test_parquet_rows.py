@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import tracemalloc
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -157,3 +159,88 @@ def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path) -> Non
     says = "docs.parquet: is Parquet; install what reads it: pip install 'neardup[parquet]'\n"
     assert done.stderr.decode().endswith(says)
     assert done.stderr.count(b"\n") == 1
+
+
+@needs_pyarrow
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415 -- an extra
+
+    for name in ("text", "other", ""):
+        twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], [name, name])
+        pq.write_table(twice, tmp_path / "docs.parquet")
+        with pytest.raises(CommandError, match=f"docs.parquet: has several columns '{name}'$"):
+            lines_of(tmp_path / "docs.parquet")
+
+
+@needs_pyarrow
+def test_a_row_that_can_not_be_read_costs_only_itself(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+    offsets = b"".join(number.to_bytes(4, "little") for number in (0, 1, 3, 4))
+    texts = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(b"a\xff\xfed")]
+    )
+    dates = pa.array([[0], [], [10**8]], pa.list_(pa.date32()))
+    found = lines_of(table(tmp_path / "docs.parquet", text=texts, at=dates))
+    assert [line.fault.partition(":")[0] for line in found] == ["", "invalid-utf8", "not-parquet"]
+    assert [line.key for line in found] == [b"docs.parquet:%d" % n for n in (1, 2, 3)]
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("kind", ["cell", "dictionary", "nulls", "flags"])
+def test_a_row_that_expands_beyond_the_limit_is_not_made(kind: str, tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+    count, most = 2, 10_000
+    large, ends = "x" * 20_000_000, [0, 1, 20_000_001, 20_000_001]
+    made = {
+        "cell": lambda: pa.array(["a", large, "b"]),
+        "dictionary": lambda: pa.DictionaryArray.from_arrays([0, 1, 0] * count, ["a", large]),
+        "nulls": lambda: pa.ListArray.from_arrays(ends, pa.nulls(ends[-1])),
+        "flags": lambda: pa.ListArray.from_arrays(ends, pa.repeat(pa.scalar(value=True), ends[-1])),
+    }[kind]()
+    file = table(tmp_path / "docs.parquet", n=pa.array(range(len(made))), text=made)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        found = lines_of(file, most=most)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [bool(line.fault) for line in found] == [False, True, False] * (len(made) // 3)
+    assert found[1].fault.startswith("too-large: the row has 2")
+    assert peak < 20_000_000
+
+
+@needs_pyarrow
+def test_a_file_has_as_many_rows_as_it_says(tmp_path: Path) -> None:
+    file = table(tmp_path / "docs.parquet", id=[1, 2, 3])
+    content = file.read_bytes()
+    # The number of all rows is field 3 of the metadata, after the schema, as zigzag.
+    at = content.index(b"\x16\x06\x19", content.index(b"schema"))
+    file.write_bytes(content[: at + 1] + b"\x08" + content[at + 2 :])
+    with pytest.raises(CommandError, match="has 3 rows, and says 4"):
+        lines_of(file)
+
+
+@needs_pyarrow
+def test_metadata_take_memory_by_their_own_size(tmp_path: Path) -> None:
+    """A list in them says to have 900,000 elements, for which pyarrow would take 170 MB at once."""
+    file = tmp_path / "docs.parquet"
+    metadata = b"\x15\x02\x19\xfc" + b"\xa0\xf7\x36"
+    file.write_bytes(b"PAR1" + metadata + len(metadata).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(CommandError, match="Exceeded size limit"):
+        lines_of(file)
+
+
+@needs_pyarrow
+def test_a_schema_may_not_be_nested_without_end(tmp_path: Path) -> None:
+    groups = b"".join([b"\x35\x02\x18\x01a\x15\x02\x00"] * 20_000)
+    count = b"\xa1\x9c\x01"  # 20,001 elements
+    leaf = b"\x15\x0c\x25\x02\x18\x01b\x00"
+    metadata = b"\x15\x02\x19\xfc" + count + groups + leaf + b"\x16\x00\x19\x0c\x00"
+    file = tmp_path / "docs.parquet"
+    file.write_bytes(b"PAR1" + metadata + len(metadata).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(CommandError, match="nested"):
+        lines_of(file)
