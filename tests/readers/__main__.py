@@ -9,8 +9,8 @@ from random import Random
 from time import monotonic, time_ns
 
 from tests.readers.hostile import hostile
-from tests.readers.readers import READERS, Reader
-from tests.readers.test_readers import show
+from tests.readers.reader import Reader
+from tests.readers.readers import READERS
 
 BROKEN = Path("build/hostile")
 
@@ -24,9 +24,12 @@ def main() -> None:
     asked = parser.parse_args()
     chosen = [one for one in READERS if not asked.names or one.name.startswith(tuple(asked.names))]
     if not chosen:
-        parser.error("no reader has such a name; there are " + ", ".join(one.name for one in READERS))
+        parser.error(
+            "no reader has such a name; there are " + ", ".join(one.name for one in READERS)
+        )
     for reader in chosen:
-        print(f"{reader.name}: {run(reader, 60 * asked.minutes, asked.seed):,} inputs hold")
+        count = run(reader, 60 * asked.minutes, asked.seed)
+        sys.stdout.write(f"{reader.name}: {count:,} inputs hold\n")
 
 
 def run(reader: Reader, seconds: float, seed: str | None) -> int:
@@ -36,11 +39,11 @@ def run(reader: Reader, seconds: float, seed: str | None) -> int:
         name = seed or f"{began}-{count}"
         data = hostile(Random(name), reader.seeds, reader.form)
         try:
-            show(reader, data, name)
+            reader.show(data, name)
         except AssertionError:
             BROKEN.parent.mkdir(exist_ok=True)
             BROKEN.write_bytes(data)
-            print(f"the bytes are in {BROKEN}", file=sys.stderr)
+            sys.stderr.write(f"the bytes are in {BROKEN}\n")
             raise
         count += 1
         if seed:

@@ -15,11 +15,18 @@ Form = str
 """``json``; ``msgpack``, after one byte that says the version; or ``bytes``."""
 
 _INTEGERS: Final = (0, 1, -1, 127, 128, 255, 65_535, 65_536, 2**31 - 1, 2**32 - 1, 2**53, 2**63 - 1)
-_NESTED: Final = ((b"[", b"]"), (b'{"a":', b"}"), (b"<b>", b"</b>"), (b"\x91", b""), (b"\x81\xa1a", b""))
+_NESTED: Final = (
+    (b"[", b"]"),
+    (b'{"a":', b"}"),
+    (b"<b>", b"</b>"),
+    (b"\x91", b""),
+    (b"\x81\xa1a", b""),
+)
 _PIECES: Final = (
-    b"\0", b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\n", b"\r\n\r\n", b"9" * 30, b"1e999", b"-0",
-    b"NaN", b'"\\ud800"', b"null", b"=?utf-8?b?", b"charset=", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"--",
-    b"\xdd\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xd9\x20", b"\xef\xbb\xbf", b"\xff\xfe",
+    b"\0", b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\n", b"\r\n\r\n", b"9" * 30, b"1e999",
+    b"-0", b"--", b"NaN", b'"\\ud800"', b"null", b"=?utf-8?b?", b"charset=", b"\x1f\x8b",
+    b"\x28\xb5\x2f\xfd", b"\xdd\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xd9\x20",
+    b"\xef\xbb\xbf", b"\xff\xfe",
 )  # fmt: skip
 _DEEP: Final = (3, 200, 1_100, 20_000)
 _LONG: Final = (2, 30, 5_000)
@@ -89,10 +96,7 @@ _CHANGES: Final = (_replaced, _cut, _repeated, _nested, _spliced, _flipped)
 
 def _restructured(random: Random, data: bytes, form: Form) -> bytes:
     """Return the same form with other values in some places."""
-    if form == "json":
-        tree = [json.loads(data)]
-    else:
-        tree = [msgspec.msgpack.decode(data[1:])]
+    tree = [json.loads(data) if form == "json" else msgspec.msgpack.decode(data[1:])]
     for _ in range(random.randint(1, 3)):
         _alter(random, tree)
     if form == "json":
@@ -106,7 +110,11 @@ def _alter(random: Random, tree: list[Any]) -> None:
     at: Any = 0
     while isinstance(holder[at], (list, dict)) and holder[at] and random.random() < 0.85:
         holder = holder[at]
-        at = random.choice(list(holder)) if isinstance(holder, dict) else random.randrange(len(holder))
+        at = (
+            random.choice(list(holder))
+            if isinstance(holder, dict)
+            else random.randrange(len(holder))
+        )
     if holder is not tree and random.random() < 0.15:
         del holder[at]
         return
@@ -123,4 +131,6 @@ def _other(random: Random, value: Any) -> Any:  # noqa: ANN401 -- any value of J
         return random.choice((value + 1, value - 1, -value, *_INTEGERS, 2**64 - 1, -(2**63)))
     if isinstance(value, str) and random.random() < 0.5:
         return random.choice((value * 2, value[:-1], "\0", "\uffff", "x" * _WIDE))
-    return random.choice((None, True, "", "x", 0, -1, 2**63, 1e308, [], {}, [[]], {"a": 1}, b"", b"\xff"))
+    return random.choice(
+        (None, True, "", "x", 0, -1, 2**63, 1e308, [], {}, [[]], {"a": 1}, b"", b"\xff")
+    )

@@ -7,21 +7,22 @@ import gzip
 import json
 import lzma
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, redirect_stdout, suppress
 from email.message import EmailMessage
 from functools import partial
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow
 import zstandard
+from pyarrow import parquet
 
 from lsh import Index, Parameters
 from lsh._core import Contents, Damaged, Opening, check
-from tests.readers.hostile import Form
+from tests.readers.reader import Reader
 from tests.support.sealing import sealed
 from tests.worker.cli.inputs.parts import lines_of
 from tests.worker.formats.registry import parts as registry
@@ -32,23 +33,27 @@ from worker.admin.redrive.progress import Progress as Redriven
 from worker.admin.redrive.progress import ProgressError
 from worker.bus import BusError, Header, Record
 from worker.bus.kafka.identities import id_in, metadata_of
+from worker.cli.allow import _lines as lines_to_allow
 from worker.cli.campaigns import Wanted, of_files
+from worker.cli.client import Client
 from worker.cli.errors import CommandError
+from worker.cli.explain_kafka import _matches as matches_in_header
 from worker.files.journal import Journal
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
+from worker.formats.registry.client import Fetched
 from worker.formats.text import TextFormat
-from worker.formats.registry.schemas import Fetched
 from worker.formats.unreadable import Deleted, Unreadable
 from worker.generations.log import load as load_plan
+from worker.generations.plan import Plan
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import check_header, pack_header
 from worker.index.keyspace import Progress
-from worker.generations.plan import Plan
+from worker.index.rocksdb import check_mode
 from worker.index.snapshots.manifest import FileEntry, Manifest, ManifestError
 from worker.index.snapshots.manifest import decode as decode_manifest
 from worker.offline.state_versions import StateError, current_index
-from worker.queries.answers import Answer, Reply, decoded, encoded
+from worker.queries.answers import Answer, Reply, encoded
 from worker.queries.published import duplicate_of
 from worker.queries.questions import BadRequest, Questions
 from worker.settings import Settings
@@ -66,23 +71,7 @@ from worker.wire import (
     hand_over,
 )
 
-__all__ = ["READERS", "Reader"]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """What reads a stranger's bytes.
-
-    modules: the modules whose code it shows. own: what it raises, beside returning. seeds: sound
-    bytes, which it reads without an error, in a form whose parts can be changed.
-    """
-
-    name: str
-    modules: Sequence[str]
-    read: Callable[[bytes], object]
-    own: tuple[type[Exception], ...]
-    seeds: Sequence[bytes]
-    form: Form = "bytes"
+__all__ = ["READERS"]
 
 
 _ID: Final = 1_024
@@ -116,11 +105,9 @@ def _documents(format_: DocumentFormat) -> Callable[[bytes], None]:
         if format_.can_splice(value):
             spliced = format_.splice(value, b"[]", b"{}")
             assert len(spliced) > len(value)
-        try:
+        with suppress(Unreadable):
             format_.fields(seen)
             format_.having(seen)
-        except Unreadable:
-            pass
         document = format_.read(record)
         assert document.id
         assert document.text
@@ -142,13 +129,18 @@ _JSON: Final = JsonFormat(
 def _headers(value: bytes) -> None:
     for name in ("neardup-matches", "neardup-first", "neardup-sequence", "neardup-source"):
         duplicate_of(_JSON, _in_header(name, value))
+    with suppress(CommandError):
+        matches_in_header(_in_header("neardup-matches", value))
     _JSON.forgotten(_in_header("neardup-forget", value))
 
 
 def _key(value: bytes) -> None:
     for kind in ("auto", "bytes", "int", "long", "ignore", "text"):
         keys = JsonFormat(DocumentOptions(key=kind)).keys
-        ident = keys.ident(value)
+        try:
+            ident = keys.ident(value)
+        except Unreadable:
+            continue
         if ident is not None:
             assert len(ident.decode().encode()) <= _ID
             keys.key(ident)
@@ -162,12 +154,11 @@ def _stored(value: bytes) -> None:
         assert check(key, given) == value
         contents = Contents(None, 5)
         for reading in (contents.cells, contents.bucket, contents.records):
-            try:
+            with suppress(Damaged):
                 reading(key, given)
-            except Damaged:
-                continue
-    opening = Opening(run_documents=8, window_ms=None, inserted=5, clock=value)
-    opening.give([sealed(key, value) for key in opening.keys()])
+    with suppress(Damaged):
+        opening = Opening(run_documents=8, window_ms=None, inserted=5, clock=value)
+        opening.give([sealed(key, value) for key in Opening.keys(opening)])
 
 
 def _file(name: str, value: bytes) -> None:
@@ -224,7 +215,7 @@ def _seeds() -> Iterator[Reader]:
     )
     yield Reader(
         "frame of fingerprints",
-        ("worker.wire.codec", "worker.wire.columns"),
+        ("worker.wire.codec", "worker.wire.frame"),
         _fingerprints,
         (FrameError,),
         tuple(map(recorded, ("fingerprint-4", "fingerprint-4-corrections"))),
@@ -232,7 +223,7 @@ def _seeds() -> Iterator[Reader]:
     )
     yield Reader(
         "answer of a shard",
-        ("worker.wire.codec", "worker.wire.columns"),
+        ("worker.wire.codec", "worker.wire.frame"),
         _answer,
         (FrameError,),
         tuple(map(recorded, ("match-2", "match-2-containments", "match-2-tombstones"))),
@@ -252,22 +243,24 @@ def _seeds() -> Iterator[Reader]:
         _documents(_JSON),
         (Unreadable, Deleted),
         (
-            b'{"id": "a", "text": "Seven ministers", "meta": {"at": "2024-01-31T12:00:00Z", "more": ["x"]}}',
-            b'{"id": 7, "text": null, "meta": {"at": 1706702400}, "duplicate_of": []}',
+            b'{"id": "a", "text": "Seven ministers", "meta": {"at": "2024-01-31T12:00:00Z"}}',
+            b'{"id": 7, "text": "b", "meta": {"at": 1706702400, "more": ["x"]}, "first": []}',
         ),
         "json",
     )
     yield Reader(
         "payload of text",
-        ("worker.formats.text",),
+        ("worker.formats.unreadable",),
         _documents(TextFormat(DocumentOptions())),
         (Unreadable,),
         ("Grüße aus Köln".encode(), b"Seven ministers met on Thursday"),
     )
-    yield Reader("key", ("worker.formats.keys",), _key, (Unreadable,), (b"key", b"hex:ff", bytes(8)))
+    yield Reader(
+        "key", ("worker.formats.keys",), _key, (Unreadable,), (b"key", b"hex:ff", bytes(8))
+    )
     yield Reader(
         "header",
-        ("worker.queries.published",),
+        ("worker.queries.published", "worker.cli.explain_kafka", "worker.cli.watch"),
         _headers,
         (Unreadable,),
         (b'[{"id": "a", "similarity": 0.9}]', b'{"id": "a", "sequence": 5}'),
@@ -289,7 +282,7 @@ def _schemas() -> Iterator[Reader]:
     value = {"rank": 1, "id": "a", "tags": ["x"], "text": "Seven ministers", "more": {"y": 1.5}}
     yield Reader(
         "payload in Avro",
-        ("worker.formats.registry.avro", "worker.formats.registry.wire_format"),
+        ("worker.formats.registry.avro", "worker.formats.registry.documents"),
         _with_schema(of_avro),
         (Unreadable,),
         (registry.avro_value(value),),
@@ -307,16 +300,23 @@ def _schemas() -> Iterator[Reader]:
         ("worker.formats.registry.avro",),
         partial(_schema, "AVRO", registry.avro_value(value)),
         (Unreadable,),
-        (json.dumps(registry.DOCUMENT).encode(), b'["null", {"type": "array", "items": "string"}]'),
+        (json.dumps(registry.DOCUMENT).encode(),),
         "json",
     )
     for name, seed in (
         ("descriptor", registry.serialized(file).encode()),
-        ("text", b'syntax = "proto3"; message D { string id = 1; repeated D more = 2; }'),
+        (
+            "text",
+            b'syntax = "proto3"; message D { string id = 1; string text = 2; repeated D d = 3; }',
+        ),
     ):
         yield Reader(
             f"schema in Protobuf, a {name}",
-            ("worker.formats.registry.protobuf", "worker.formats.registry.proto_text"),
+            (
+                "worker.formats.registry.protobuf",
+                "worker.formats.registry.proto_text",
+                "worker.formats.registry.known_imports",
+            ),
             partial(_schema, "PROTOBUF", registry.mark(1) + b"\0" + made),
             (Unreadable,),
             (seed,),
@@ -353,6 +353,13 @@ def _mail() -> bytes:
     return bytes(made)
 
 
+def _parquet() -> bytes:
+    out = BytesIO()
+    rows = {"id": ["a", "b"], "text": ["Grüße", None], "more": [{"x": [1.5]}, None]}
+    parquet.write_table(pyarrow.table(rows), out, row_group_size=1)
+    return out.getvalue()
+
+
 def _files() -> Iterator[Reader]:
     """Yield what reads files."""
     mail = _mail()
@@ -368,7 +375,8 @@ def _files() -> Iterator[Reader]:
         ("a.html", ("encodings", "texts"), ('<html><meta charset="utf-7"><p>Grüße</p>'.encode(),)),
         ("a.txt", ("encodings", "texts"), ("Grüße".encode("utf-16"), b"Seven ministers")),
         ("a.jsonl", ("encodings",), (lines, lines.decode().encode("utf-16"))),
-        ("a.csv", ("csv_rows",), ("id,text\n1,Grüße\n".encode(), b'a;b\n"x";"y\nz"\n')),
+        ("a.csv", ("csv_rows",), ("id,text\n1,Grüße\n".encode(), b'id,text\n"x","y\nz"\n')),
+        ("a.parquet", ("parquet_rows", "files"), (_parquet(),)),
         ("a.jsonl.gz", ("compressed",), (gzip.compress(lines, mtime=0),)),
         ("a.jsonl.zst", ("compressed",), (zstandard.compress(lines),)),
         ("a.jsonl.xz", ("compressed",), (lzma.compress(lines),)),
@@ -382,12 +390,19 @@ def _files() -> Iterator[Reader]:
             seeds,
         )
     yield Reader(
+        "file of texts to allow",
+        ("worker.cli.allow",),
+        _allowed,
+        (CommandError,),
+        (b'{"text": "I love it", "id": "a", "exact": true}\n{"text": "b"}',),
+    )
+    yield Reader(
         "verdicts in a file",
         ("worker.cli.campaigns",),
         _verdicts,
         (CommandError,),
         (
-            b'{"id":"a","verdict":"duplicate","duplicate_of":[{"id":"b"}],"duplicate_first":{"id":"b"}}',
+            b'{"id":"a","verdict":"duplicate","duplicate_of":[{"id":"b"}],"duplicate_first":null}',
             b'{"id":"b","verdict":"unique","group":"b"}',
         ),
         "json",
@@ -403,6 +418,14 @@ def _verdicts(value: bytes) -> None:
         file.write_bytes(value)
         with redirect_stdout(StringIO()):
             of_files([file], Settings(), _WANTED)
+
+
+def _allowed(value: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "allowed.jsonl")
+        file.write_bytes(value)
+        for _, line in lines_to_allow(file):
+            assert line.text is not None
 
 
 def _own_records() -> Iterator[Reader]:
@@ -454,8 +477,16 @@ def _own_files() -> Iterator[Reader]:
         "json",
     )
     yield Reader(
+        "mode of a store",
+        ("worker.index.rocksdb",),
+        _mode,
+        (StoreDamaged,),
+        (b'{"raw_mode":true,"prefix_extractors":{}}',),
+        "json",
+    )
+    yield Reader(
         "value of a store",
-        ("lsh._core",),
+        ("worker.index.contents",),
         _stored,
         (Damaged,),
         (bytes(40), bytes(range(60)), b"\1\0\0\0" * 9),
@@ -491,14 +522,14 @@ def _own_files() -> Iterator[Reader]:
     )
     yield Reader(
         "notes of the last life",
-        ("worker.files.journal", "worker.stages.deaths"),
+        ("worker.stages.deaths",),
         _notes,
         (),
         (_journal(b'{"topic": "id", "reading": {"0": 5}, "alone": [0, 3]}'),),
     )
     yield Reader(
         "notes in JSON",
-        ("worker.files.journal", "worker.stages.deaths"),
+        ("worker.stages.deaths",),
         lambda value: _notes(_journal(value)),
         (),
         (b'{"topic": "id", "reading": {"0": 5}, "alone": [0, 3], "suspects": [[0, 3]]}',),
@@ -510,9 +541,18 @@ def _own_files() -> Iterator[Reader]:
         ("worker.offline.state_versions",),
         _state,
         (StateError,),
-        (b'{"format": 3, "generation": "generation-0000001", "offsets": {"a": [1]}, "documents": {}}',),
+        (
+            b'{"format": 3, "generation": "generation-0000001", "documents": {}, "offsets":'
+            b' {"offline.documents": [1], "offline.shards": [1], "offline.fingerprints": [1]}}',
+        ),
         "json",
     )
+
+
+def _mode(value: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "rocksdict-config.json").write_bytes(value)
+        check_mode(Path(folder))
 
 
 def _covered() -> bytes:
@@ -553,10 +593,10 @@ def _requests() -> Iterator[Reader]:
         "json",
     )
     yield Reader(
-        "reply to a query",
-        ("worker.queries.answers",),
-        decoded,
-        (ValueError,),
+        "reply of a server",
+        ("worker.cli.client",),
+        lambda said: Client("http://127.0.0.1:9", "docs")._decoded(said, Reply),
+        (CommandError,),
         (encoded(Reply(0.8, 5, 1, 0.5, [Answer("unique")])),),
         "json",
     )

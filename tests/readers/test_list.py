@@ -12,11 +12,12 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 TAKES_APART: Final = re.compile(
     r"""(?x)
-    msgspec\.(json|msgpack)\.(decode|Decoder)\b | \bjson\.loads?\( | \btomllib\.loads?\( | \bcsv\.reader\(
-    | \bnp\.(frombuffer|load)\( | \b[Ss]truct\(" | \bunpack_from\( | \bint\.from_bytes\(
-    | \b(From|ParseFrom)String\( | \bparse_schema\( | \bb64decode\( | \bParquetFile\(
+    msgspec\.(json|msgpack)\.(decode|Decoder)\b | \bjson\.loads?\( | \btomllib\.loads?\(
+    | \bcsv\.reader\( | \bnp\.(frombuffer|load)\( | \b[Ss]truct\(" | \bunpack_from\(
+    | \bint\.from_bytes\( | \b(From|ParseFrom)String\( | \bparse_schema\( | \bb64decode\(
+    | \bParquetFile\(
     | \bBytesParser\( | \bread_(mail|payloads)\( | \bdecompressobj\( | Decompressor\(
-    | \b(Opening|Contents)\( | \bimport\ pickle
+    | \b_core\.Contents\( | \bimport\ pickle
     """
 )
 
@@ -28,10 +29,18 @@ OTHERS: Final = {
     "worker.bus.kafka.queues": "librdkafka's statistics",
     "worker.bus.memory.topics": "a hash",
     "worker.cli.demo": "verdicts of the same process",
+    "worker.cli.query": "what it has just written",
     "worker.cli.run_groups": "a file that only this process has",
     "worker.cli.verdict_lines": "verdicts of the same process",
     "worker.cli.verdict_tables": "verdicts of the same process",
+    "worker.cli.table_copies": "tables that `dedupe` has just read",
+    "worker.formats.registry.client": "tests/worker/formats/registry has the answers of a registry",
+    "worker.groups.clock": "rows that only this process writes, with RocksDB's checksums",
+    "worker.groups.rows": "rows that only this process writes, with RocksDB's checksums",
+    "worker.groups.store": "rows that only this process writes, with RocksDB's checksums",
+    "worker.groups.times": "rows that only this process writes, with RocksDB's checksums",
     "worker.offline.evaluation": "verdicts of the same process",
+    "worker.queries.correcting": "notes, which frames with others are refused for",
     "worker.settings.environment": "the settings of who starts it",
     "worker.settings.loading": "the settings of who starts it",
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lsh import SWITCHES
 from worker.settings import Settings
 from worker.topology import Topology
+from worker.untrusted import NOT_READ, why
 
 __all__ = [
     "Difference",
@@ -215,7 +216,10 @@ def load(value: bytes) -> Facts:
     Raises:
         ValueError: it is no such record, or one of a newer version.
     """
-    given = json.loads(value)
+    try:
+        given = json.loads(value)
+    except NOT_READ as error:
+        raise ValueError(why(error)) from error
     version = given.get("version") if isinstance(given, dict) else None
     if version != _VERSION:
         raise ValueError(f"its version is {version!r}, and this neardup reads {_VERSION}")

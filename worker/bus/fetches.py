@@ -24,6 +24,8 @@ from typing import Protocol
 
 import msgspec
 
+from worker.untrusted import NOT_READ
+
 __all__ = ["FetchNotes", "Fetches"]
 
 _log = logging.getLogger(__name__)
@@ -121,7 +123,7 @@ class Fetches:
             return None
         try:
             return _decode(value)
-        except msgspec.DecodeError as error:
+        except NOT_READ as error:
             _log.warning("the notes of the last life can't be understood: %s", error)
             return None
 

@@ -35,6 +35,7 @@ from worker.settings import Settings
 from worker.settings.units import duration_text
 from worker.stages.corrections import MOST_ALLOWANCES, erasure_name
 from worker.topology import Topology
+from worker.untrusted import NOT_READ, why
 from worker.visible import counted
 from worker.wire import CorrectionError, Request
 
@@ -208,8 +209,8 @@ def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
             continue
         try:
             yield number, _line(content) if as_json else _Line(content.decode())
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise CommandError(f"{path}:{number}: {error}; nothing was sent") from None
+        except NOT_READ as error:
+            raise CommandError(f"{path}:{number}: {why(error)}; nothing was sent") from None
 
 
 def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, known: bool) -> Iterator[str]:

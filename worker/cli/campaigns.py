@@ -24,6 +24,7 @@ from worker.groups.components import Components, Name
 from worker.offline import Line
 from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings import Settings
+from worker.untrusted import NOT_READ
 from worker.visible import counted
 
 __all__ = ["Outline", "Wanted", "members_of", "of_files", "of_server"]
@@ -197,7 +198,7 @@ def _decoded(read: Line, decoder: Any) -> _Verdict | None:  # noqa: ANN401 -- of
             found.id, found.group = without_mark(found.id), without_mark(found.group or "") or None
             if isinstance(found.duplicate_first, str):
                 found.duplicate_first = without_mark(found.duplicate_first)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except NOT_READ:
         return None
     return None if found.verdict is None and found.duplicate_of is None else found
 

@@ -18,6 +18,7 @@ from worker.http.server import url as url_of
 from worker.settings import ConfigurationError, Settings
 from worker.settings.sections import ServeSection
 from worker.settings.tokens import token_in
+from worker.untrusted import NOT_READ, why
 
 __all__ = ["APPLICATION", "Client"]
 
@@ -86,9 +87,8 @@ class Client:
     def _decoded(self, said: bytes, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(said, type=kind)
-        except (ValueError, RecursionError) as error:
-            why = f"{self.url}: not an answer of neardup serve: {error}"
-            raise CommandError(why, EXIT_FAILED) from None
+        except NOT_READ as error:
+            raise self._failed(f"not an answer of neardup serve: {why(error)}") from None
 
     def _asked(self, method: str, path: str, body: bytes | None = None) -> bytes:
         if not self._known:
@@ -201,7 +201,7 @@ def _reason_of(status: int, said: bytes) -> str:
     """Return why a server refuses."""
     try:
         return str(json.loads(said)["error"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (*NOT_READ, TypeError, KeyError):
         return f"not an answer of neardup serve: status {status}"
 
 

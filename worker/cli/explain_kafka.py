@@ -25,6 +25,7 @@ from worker.cli.progress_bar import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.settings import ConfigurationError, Settings
+from worker.untrusted import NOT_READ, why
 from worker.wire.headers import ALLOWED_BY, MATCHES, SEQUENCE, SOURCE
 
 __all__ = ["InUse", "Judged", "in_use_there", "judged", "judged_in"]
@@ -231,8 +232,8 @@ def _matches(record: Record) -> list[_Match]:
         return []
     try:
         return msgspec.json.decode(listed, type=list[_Match])
-    except msgspec.MsgspecError as error:
-        raise CommandError(f"header {MATCHES} can't be read: {error}", EXIT_FAILED) from None
+    except NOT_READ as error:
+        raise CommandError(f"header {MATCHES} can't be read: {why(error)}", EXIT_FAILED) from None
 
 
 def _sequence(record: Record) -> int:

@@ -27,6 +27,7 @@ from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
 from worker.settings import Settings
 from worker.topology import STAGES
+from worker.untrusted import NOT_READ
 from worker.visible import counted, excerpt, json_text, visible
 from worker.wire.headers import MATCHES, REASON, SOURCE_OFFSET, SOURCE_PARTITION
 
@@ -242,7 +243,7 @@ class Screen:
         try:
             first = json.loads(_header(record, MATCHES) or b"[]")[0]
             return ident, f"{first['similarity']:.2f}", str(first["id"]), text
-        except (ValueError, LookupError, TypeError, RecursionError):
+        except (*NOT_READ, LookupError, TypeError):
             return ident, "", "", text
 
     def _rejections(self, count: int, widest: int) -> Table:

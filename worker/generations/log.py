@@ -23,6 +23,7 @@ from worker.bus import (
 )
 from worker.bus.compacted import PARTITION, records
 from worker.generations.plan import Plan
+from worker.untrusted import NOT_READ
 
 __all__ = ["PLAN_KEY", "FollowedPlan", "change_plan", "dump", "load"]
 
@@ -52,7 +53,7 @@ def load(value: bytes) -> Plan:
     """
     try:
         return msgspec.json.decode(value, type=Plan)
-    except msgspec.MsgspecError as error:
+    except NOT_READ as error:
         raise BusError(
             f"the plan of generations can't be read: {error}; upgrade this neardup"
         ) from error

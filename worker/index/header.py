@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from worker.index.errors import HeaderMismatch, StoreDamaged
+from worker.untrusted import NOT_READ
 
 __all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
 
@@ -58,5 +59,5 @@ def check_header(packed: bytes, wanted: StoreHeader, path: Path) -> None:
 def _load(packed: bytes, path: Path) -> StoreHeader:
     try:
         return dict(json.loads(packed))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (*NOT_READ, TypeError) as error:
         raise StoreDamaged(f"{path}: its header can't be read: {error}") from error

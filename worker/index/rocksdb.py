@@ -12,6 +12,7 @@ from rocksdict import BlockBasedOptions, DBCompressionType, Options, Rdict
 
 from worker.index.errors import StoreDamaged
 from worker.index.memory import StoreMemory
+from worker.untrusted import NOT_READ
 
 __all__ = ["StoreOptions", "check_mode", "for_tables", "opened", "tuned", "wait_for_room"]
 
@@ -147,7 +148,7 @@ def check_mode(path: Path) -> None:
             found = json.loads(opened.read(_MODE_BYTES))
     except FileNotFoundError:
         return
-    except (ValueError, RecursionError) as error:
+    except NOT_READ as error:
         raise StoreDamaged(f"{file}: is not what rocksdict writes: {error}") from error
     if found != _MODE:
         raise StoreDamaged(f"{file}: is not that of a store of plain bytes")

@@ -16,7 +16,6 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
 
-from msgspec import MsgspecError
 from rocksdict import Checkpoint, WriteBatch, WriteOptions
 
 from lsh._core import Damaged, Decision, Opening, Plan, Writes
@@ -154,7 +153,7 @@ class BandStore:
             progress = Progress.unpack(stored)
             coverage = Coverage.decode(tiles, progress.offset)
             return progress, coverage, Corrections.unpacked(corrections)
-        except (ValueError, MsgspecError) as error:
+        except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
     def _read(self, progress: Progress, on_cells: Callable[[int, int], None]) -> None:

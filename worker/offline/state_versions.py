@@ -34,6 +34,7 @@ from worker.index.read_only import ReadOnlyStore
 from worker.index.snapshots.storage import sync_directory
 from worker.offline.read_alike import described, differences
 from worker.settings.sections import DocumentsSection
+from worker.untrusted import NOT_READ
 
 __all__ = [
     "FORMAT_VERSION",
@@ -237,7 +238,7 @@ def _read(home: Path) -> _Current | None:
         if version == FORMAT_VERSION:
             found = msgspec.json.decode(text, type=_Recorded)
             _check_offsets(found.offsets)
-    except (ValueError, RecursionError):
+    except NOT_READ:
         raise damaged from None
     if version != FORMAT_VERSION:
         raise StateError(

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from lsh._core import near_pairs
 from lsh.sketch import estimates
 from worker.stages.order import Placed
-from worker.wire import MOST_ID_BYTES, NOT_READ, Correction, FingerprintFrame, Kind
+from worker.untrusted import NOT_READ
+from worker.wire import MOST_ID_BYTES, Correction, FingerprintFrame, Kind
 
 __all__ = [
     "MOST_ALLOWANCES",

@@ -38,6 +38,7 @@ from typing import Protocol
 import msgspec
 
 from worker.bus import Record, RecordBatch, TopicPartition
+from worker.untrusted import NOT_READ
 
 __all__ = ["Deaths", "Notes"]
 
@@ -116,7 +117,7 @@ class Deaths:
             return None
         try:
             return _decode(value)
-        except msgspec.DecodeError as error:
+        except NOT_READ as error:
             _log.warning("the notes of the last life can't be understood: %s", error)
             return None
 

@@ -17,7 +17,7 @@ from worker.wire.corrections import (
     Request,
 )
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
-from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, NOT_READ, POSITION_BITS
+from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS
 from worker.wire.hand_over import NO_FRAME, HandOver, hand_over
 from worker.wire.ids import MOST_ID_BYTES, Ids, nameable
 from worker.wire.layout import Layout
@@ -42,7 +42,6 @@ __all__ = [
     "MOST_ID_BYTES",
     "MOST_NAMED",
     "NAMED_BYTES",
-    "NOT_READ",
     "NO_FRAME",
     "NO_TOMBSTONES",
     "POSITION_BITS",

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from worker.untrusted import NOT_READ
 from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
-from worker.wire.frame import NOT_READ, Frame, envelope
+from worker.wire.frame import Frame, envelope
 from worker.wire.matches import MatchFrame, PackedAny, PackedMatches
 
 __all__ = ["VERSIONS", "FrameError", "RefusedFrame", "answer", "decode", "encode"]

@@ -12,8 +12,8 @@ from typing import Literal, Self
 
 import msgspec
 
+from worker.untrusted import NOT_READ, why
 from worker.wire.columns import ColumnError, decoded
-from worker.wire.frame import NOT_READ
 from worker.wire.ids import MOST_ID_BYTES
 
 __all__ = [
@@ -103,10 +103,8 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         try:
             found = msgspec.json.decode(value or b"", type=cls)
-        except RecursionError:
-            raise CorrectionError("it nests too deeply") from None
         except NOT_READ as error:
-            raise CorrectionError(str(error)) from None
+            raise CorrectionError(why(error)) from None
         if not found.id:
             raise CorrectionError("its id is empty")
         if (size := len(found.id.encode())) > most_id_bytes:

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import msgspec
 
+from worker.untrusted import NOT_READ
+
 __all__ = [
     "ACCOUNTED_OFFSETS",
     "FRAME_BYTES",
-    "NOT_READ",
     "POSITION_BITS",
     "Frame",
     "envelope",
@@ -53,9 +54,6 @@ class Frame(msgspec.Struct, frozen=True, gc=False, eq=False):
 class _Envelope(Frame, array_like=True, frozen=True, gc=False, eq=False):
     """The fields that begin a frame of any version."""
 
-
-NOT_READ = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
-"""What msgspec raises at bytes that aren't what it is to decode."""
 
 _envelope = msgspec.msgpack.Decoder(_Envelope)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from worker.untrusted import NOT_READ
 from worker.wire.codec import FrameError
-from worker.wire.frame import NOT_READ, envelope
+from worker.wire.frame import envelope
 
 __all__ = ["NO_FRAME", "HandOver", "hand_over"]
 

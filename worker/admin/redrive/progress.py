@@ -14,6 +14,7 @@ from typing import Any
 
 from worker.bus import Claim
 from worker.formats.unreadable import NULL_TEXT
+from worker.untrusted import NOT_READ, why
 
 __all__ = ["BY_NAME", "Progress", "ProgressError", "Refusal", "key_of", "place_of", "topic_of"]
 
@@ -82,7 +83,7 @@ class Progress:
         try:
             ahead = json.loads(metadata) if metadata else {}
             return cls(offset, {str(code): int(at) for code, at in ahead.items()})
-        except (ValueError, AttributeError):
+        except (*NOT_READ, AttributeError, TypeError):
             return cls(offset)
 
     @classmethod
@@ -194,8 +195,8 @@ def _line(**facts: object) -> bytes:
 def _facts(value: bytes) -> dict[str, Any]:
     try:
         given = json.loads(value)
-    except ValueError as error:
-        raise ProgressError(f"it isn't JSON: {error}") from error
+    except NOT_READ as error:
+        raise ProgressError(f"it isn't JSON: {why(error)}") from error
     if not isinstance(given, dict):
         raise ProgressError("it isn't a JSON object")
     if given.get("version") != _VERSION:

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import asking, cause
 from worker.bus.port import BusError, Offset, TopicRecreated, state_of
+from worker.untrusted import NOT_READ
 
 __all__ = [
     "Identities",
@@ -77,7 +78,7 @@ def transaction_in(metadata: str | None) -> str | None:
 def _fact(metadata: str | None, key: str) -> str | None:
     try:
         found = json.loads(metadata or "")
-    except ValueError:
+    except NOT_READ:
         return None
     fact = found.get(key) if isinstance(found, dict) else None
     return fact if isinstance(fact, str) else None

@@ -7,6 +7,7 @@ import json
 from worker.cli.inputs.compressed import Reader
 from worker.cli.inputs.encodings import by_mark, decoded, in_html, likely_encoding
 from worker.cli.inputs.fault import DocumentFault, InputFault
+from worker.untrusted import NOT_READ
 
 __all__ = ["skipped", "text_of", "too_large"]
 
@@ -62,5 +63,5 @@ def _is_json(data: bytes) -> bool:
         return False
     try:
         return isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
+    except NOT_READ:
         return False

@@ -26,6 +26,7 @@ import msgspec
 from worker.bus import Away, Denied
 from worker.formats.registry.wire_format import Ident, named
 from worker.formats.unreadable import Unreadable
+from worker.untrusted import NOT_READ
 
 __all__ = ["Fetched", "Missing", "Registry", "RegistryOptions"]
 
@@ -305,7 +306,7 @@ class Registry:
             raise Away(f"the schema registry {self._options.url} answered {status}")
         try:
             found = msgspec.json.decode(body)
-        except (ValueError, RecursionError) as error:
+        except NOT_READ as error:
             found = error
         if status != _OK:
             raise _Refusal(status, found.get("error_code") if isinstance(found, dict) else None)
@@ -385,7 +386,7 @@ class Registry:
                 )
             try:
                 token = msgspec.json.decode(body, type=_Token)
-            except (ValueError, RecursionError):
+            except NOT_READ:
                 raise Away(f"the issuer of tokens {url} answered {status}, no token") from None
             life = _TOKEN_SECONDS if token.expires_in is None else token.expires_in
             self._renew_at = monotonic() + _TOKEN_SHARE * life

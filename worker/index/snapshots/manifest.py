@@ -10,6 +10,7 @@ import msgspec
 
 from worker.index.header import StoreHeader
 from worker.index.snapshots.signing import proof, proves
+from worker.untrusted import NOT_READ, why
 
 __all__ = ["MOST_BYTES", "FileEntry", "Manifest", "ManifestError", "decode", "header_digest"]
 
@@ -116,8 +117,8 @@ def decode(data: bytes) -> Manifest:
         raise ManifestError(f"not a manifest: more than {MOST_BYTES} bytes")
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ManifestError(f"not a manifest: {error}") from error
+    except NOT_READ as error:
+        raise ManifestError(f"not a manifest: {why(error)}") from error
     if manifest.format != FORMAT_VERSION:
         raise ManifestError(f"format {manifest.format}, but this version reads {FORMAT_VERSION}")
     for name in ("shard", "offset", "documents"):

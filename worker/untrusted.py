@@ -1,0 +1,19 @@
+"""What decoders raise at untrusted bytes. Each reader of such bytes raises an error of its own.
+
+`tests/readers` lists the readers, and shows each of them hostile bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["NOT_READ", "why"]
+
+NOT_READ: Final = (ValueError, RecursionError)
+"""What msgspec, json and codecs raise: their own errors are all ValueErrors, and values that nest
+deeply end the stack."""
+
+
+def why(error: Exception) -> str:
+    """Return what is wrong with bytes at which a decoder has raised an error."""
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
