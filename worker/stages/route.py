@@ -32,6 +32,7 @@ from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, allowance, best
 from worker.stages.waits import Waits
 from worker.topology import Topology
+from worker.visible import excerpt
 from worker.wire import SetAside, answer, beyond
 from worker.wire.headers import (
     ALLOWED_BY,
@@ -53,6 +54,7 @@ _log = logging.getLogger(__name__)
 
 _UNIQUE: Header = (VERDICT, b"unique")
 _DUPLICATE: Header = (VERDICT, b"duplicate")
+_CHARACTERS = 300
 _OWN_BYTES = len(VERDICT) + len(SEQUENCE) + len(SOURCE) + 90
 """About how many bytes the headers of every verdict take."""
 
@@ -389,7 +391,7 @@ class Route:
             if record.offset in accounted:
                 yield from self._other(record, accounted, forgetting, judged=False)
             else:
-                yield self._reject(record, f"{REFUSED}: {step.refused}")
+                yield self._reject(record, f"{REFUSED}: {excerpt(step.refused or '', _CHARACTERS)}")
 
     def _other(
         self,

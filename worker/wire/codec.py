@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from worker.untrusted import NOT_READ
+from worker.visible import excerpt
 from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
 from worker.wire.frame import Frame, envelope
@@ -102,9 +103,9 @@ def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
 def _check_layout(kind: type, frame: Frame, layout: str) -> None:
     if frame.layout != layout:
         raise FrameError(
-            f"a {kind.__name__} has layout {frame.layout}, but this worker's is {layout}: workers"
-            " with different parameters, partition or shard counts share the topics; give the"
-            " new workers an application id of their own"
+            f"a {kind.__name__} has layout {excerpt(frame.layout, 40)}, but this worker's is"
+            f" {layout}: workers with different parameters, partition or shard counts share the"
+            " topics; give the new workers an application id of their own"
         )
 
 

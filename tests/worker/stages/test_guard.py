@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 
 import pytest
@@ -24,6 +25,9 @@ from tests.support.stages import (
     records,
 )
 from worker.bus import Away, Record, RecordBatch
+from worker.formats.base import DocumentOptions
+from worker.formats.registry.documents import RegistryFormat
+from worker.formats.registry.schemas import Fetched
 from worker.metrics import Metrics, table
 from worker.stages import RejectLimit
 from worker.stages.guard import guarded
@@ -149,6 +153,25 @@ def test_the_time_in_which_others_are_waited_for_makes_no_poison() -> None:
     deaths.reading_alone(document(0))
     notes.life().reading_alone(document(0))
     assert notes.life().poison(document(0))
+
+
+def test_asking_a_registry_is_such_a_time_and_making_a_decoder_is_not() -> None:
+    waits: list[str] = []
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        waits.append("begins")
+        yield
+        waits.append("ends")
+
+    def fetch(ident: int | str) -> Fetched:
+        waits.append(f"asked for {ident}")
+        return Fetched("AVRO", '{"type": "record", "name": "r", "fields": []}', [])
+
+    reader = RegistryFormat(DocumentOptions(), None, fetch)
+    reader.waiting = waiting
+    reader.prepare(RecordBatch.of([document(0)._replace(value=b"\0\0\0\0\7")]))
+    assert waits == ["begins", "asked for 7", "ends"]
 
 
 def test_a_payload_that_raises_is_left_out_of_the_new_log(

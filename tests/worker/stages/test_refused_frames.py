@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.support.stages import (
     document,
     fingerprint,
     index,
+    judge,
     no_watermarks,
     process,
     records,
@@ -320,6 +322,21 @@ def test_an_allowance_whose_id_is_too_long_costs_its_frame_alone(
     assert len(said) == 2  # By each of the two.
     assert "offset 1 of the fingerprints is refused" in said[0]
     assert "from offset 8 to 15" in said[0]
+
+
+def test_whoever_follows_the_log_comes_to_the_same(tmp_path: Path) -> None:
+    nothing = [b"", b"{}", b"\x81", b"\x04\x94"]
+    log = log_of([values(3)[0], *nothing, one_that_names(b"i" * 70_000), values(3)[2], *nothing])
+    site = Site(tmp_path / "live", 1)
+    site.take(log, ())
+    with closing(BandStore(tmp_path / "warm", {"shard": 0})) as warm:
+        judge().keep_warm(0, warm, log)
+        live = site.index.stores()[0]
+        assert warm.contents().buckets() == live.contents().buckets() != {}
+        assert warm.corrections == live.corrections
+        assert dict(warm.coverage) == dict(live.coverage)
+        assert warm.offset == live.offset == len(log) - len(nothing)
+    site.index.close()
 
 
 @pytest.mark.parametrize("shard", [0, 1, 2])

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from worker.wire import Ids
+from worker.settings.sections import LimitsSection
+from worker.wire import MOST_ID_BYTES, Ids
 from worker.wire.columns import ColumnError
 from worker.wire.ids import PackedIds
+
+
+def test_frames_take_every_id_that_the_settings_allow() -> None:
+    assert LimitsSection(id_bytes=MOST_ID_BYTES).id_bytes == MOST_ID_BYTES
+    with pytest.raises(ValueError, match="id_bytes"):
+        LimitsSection(id_bytes=MOST_ID_BYTES + 1)
 
 
 @pytest.mark.parametrize("ids", [[], [b""], [b"a"], [b"a" * 1024, b"", "ä€".encode()]])
@@ -30,3 +37,14 @@ def test_ids_that_contradict_themselves_are_refused(
 ) -> None:
     with pytest.raises(ColumnError, match=reason):
         PackedIds(memoryview(lengths), memoryview(data)).ids(2)
+
+
+@pytest.mark.parametrize("end", range(1, 6))
+def test_an_id_that_ends_within_a_character_is_refused(end: int) -> None:
+    text = "äb€".encode()
+    packed = Ids.pack([text[:end], text[end:]]).packed()
+    if end in {2, 3}:
+        assert packed.ids(2).unpack() == [text[:end], text[end:]]
+    else:
+        with pytest.raises(ColumnError, match="ids divides a character"):
+            packed.ids(2)

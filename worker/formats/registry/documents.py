@@ -218,10 +218,8 @@ class _KeysWithSchema(Keys):
         if isinstance(found, dict):
             only = next(iter(found.values())) if len(found) == 1 else None
             found = found.get(self.field, only)
-        if isinstance(found, str):
-            return Keys.ident(self, found.encode())
-        if isinstance(found, int) and not isinstance(found, bool):
-            return b"%d" % found
+        if isinstance(found, str | int) and not isinstance(found, bool):
+            return Keys.ident(self, str(found).encode())
         raise Unreadable("bad-id", f"the key is {kind_of(found)}, not a text or a number")
 
 
