@@ -135,13 +135,17 @@ def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_delete
 def test_a_worker_with_the_settings_of_a_generation_that_was_cleaned_goes_on(
     launch: Launch, tmp_path: Path
 ) -> None:
-    checks = {"worker": {"check_seconds": 1}}
-    application = launch(settings={"index": {"shards": 2}, **checks})
+    checks: dict[str, object] = {"check_seconds": 1.0}
+    application = launch(settings={"index": {"shards": 2}, "worker": checks})
     application.seat("alpha")
     ends(application, started(application, "--threshold", "0.9"))
     alpha = application.worker("alpha")
     assert alpha.stop() == 0
-    later = {"similarity": {"threshold": 0.9}, "index": {"shards": 2}, **checks}
+    later: dict[str, dict[str, object]] = {
+        "similarity": {"threshold": 0.9},
+        "index": {"shards": 2},
+        "worker": checks,
+    }
     alpha.config = application.write_config("later.toml", later)
     application.start("alpha")
     ends(application, started(application, "--shards", "3"))
