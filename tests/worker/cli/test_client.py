@@ -15,6 +15,7 @@ from worker.cli.errors import CommandError
 from worker.settings import ConfigurationError, load
 
 TOKEN = "t" * 32
+LIST = b'{"corrections": [], "count": 0, "allowances": 0, "most_allowances": 1000, "next": null}'
 TEXT = "a text that nobody else shall read"
 COMMANDS = (
     ["campaigns"],
@@ -69,7 +70,7 @@ def test_a_stranger_gets_no_token_and_no_text_and_nothing_of_it_is_shown(
 
 
 def test_a_token_goes_to_the_server_of_the_application(config: Path) -> None:
-    with listening("ours", body=b'{"corrections": [], "count": 0, "next": null}') as one:
+    with listening("ours", body=LIST) as one:
         done = neardup("allow", "--list", "--config", config, "--server", f"localhost:{one.port}")
         assert (done.returncode, done.stdout) == (0, b"nothing is corrected\n")
         other = neardup("query", TEXT, "--config", config, "--app", "theirs",
