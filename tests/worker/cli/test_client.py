@@ -124,6 +124,13 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         Client(url, "ours")
 
 
+@pytest.mark.parametrize("url", ["http://" + "a" * 70, "127.0.0.1:1/a b", "127.0.0.1:1/ü"])
+def test_where_nobody_can_be_asked_is_an_error_of_ours(url: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        Client(url, "ours").get("/v1/groups", {}, list[int])
+    assert str(caught.value).startswith(f"{url}: ")
+
+
 @pytest.mark.parametrize("body", [b"", b"[" * 100_000, b'{"id": 7}', b"\xff", b"null"])
 def test_an_answer_of_another_form_is_an_error(body: bytes) -> None:
     with listening("ours", body=body) as one:
