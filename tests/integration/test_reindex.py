@@ -127,8 +127,37 @@ def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_delete
         for topic in ("shards", "matches-0", "matches-1")
     ]
     assert "generation 1 (3 shards" in ends(application, started(application, "--status"))
-    refused(application, {"index": {"shards": 5}})
+    assert "reindex --shards 5" in refused(application, {"index": {"shards": 5}})
     del application.workers["refused"]  # It ended as it must.
+
+
+@pytest.mark.slow
+def test_a_worker_with_the_settings_of_a_generation_that_was_cleaned_goes_on(
+    launch: Launch, tmp_path: Path
+) -> None:
+    checks: dict[str, object] = {"check_seconds": 1.0}
+    application = launch(settings={"index": {"shards": 2}, "worker": checks})
+    application.seat("alpha")
+    ends(application, started(application, "--threshold", "0.9"))
+    alpha = application.worker("alpha")
+    assert alpha.stop() == 0
+    later: dict[str, dict[str, object]] = {
+        "similarity": {"threshold": 0.9},
+        "index": {"shards": 2},
+        "worker": checks,
+    }
+    alpha.config = application.write_config("later.toml", later)
+    application.start("alpha")
+    ends(application, started(application, "--shards", "3"))
+    ends(application, started(application, "--clean"))
+    texts = corpus(600, 37)
+    application.feed(application.documents(texts[:300]))
+    application.audit.reach(300)
+    assert alpha.stop() == 0
+    application.start("alpha")
+    application.feed(application.documents(texts[300:], 300))
+    judged(application, tmp_path, 600, [0, 0, 0])
+    assert "missing" not in alpha.output()
 
 
 @pytest.mark.slow

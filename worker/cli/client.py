@@ -121,7 +121,7 @@ class Client:
                 "nothing answers there. Start a `neardup serve`, or name its address"
                 " (serve.host and serve.port, or --server URL)"
             ) from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
             raise self._failed(
                 getattr(error, "strerror", None) or str(error) or type(error).__name__
             ) from None

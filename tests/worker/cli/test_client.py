@@ -15,6 +15,7 @@ from worker.cli.errors import CommandError
 from worker.settings import ConfigurationError, load
 
 TOKEN = "t" * 32
+LIST = b'{"corrections": [], "count": 0, "allowances": 0, "most_allowances": 1000, "next": null}'
 TEXT = "a text that nobody else shall read"
 COMMANDS = (
     ["campaigns"],
@@ -69,7 +70,7 @@ def test_a_stranger_gets_no_token_and_no_text_and_nothing_of_it_is_shown(
 
 
 def test_a_token_goes_to_the_server_of_the_application(config: Path) -> None:
-    with listening("ours", body=b'{"corrections": [], "count": 0, "next": null}') as one:
+    with listening("ours", body=LIST) as one:
         done = neardup("allow", "--list", "--config", config, "--server", f"localhost:{one.port}")
         assert (done.returncode, done.stdout) == (0, b"nothing is corrected\n")
         other = neardup("query", TEXT, "--config", config, "--app", "theirs",
@@ -121,6 +122,13 @@ def test_any_port_is_no_address() -> None:
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(CommandError, match="must be like http://host:9465"):
         Client(url, "ours")
+
+
+@pytest.mark.parametrize("url", ["http://" + "a" * 70, "127.0.0.1:1/a b", "127.0.0.1:1/ü"])
+def test_where_nobody_can_be_asked_is_an_error_of_ours(url: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        Client(url, "ours").get("/v1/groups", {}, list[int])
+    assert str(caught.value).startswith(f"{url}: ")
 
 
 @pytest.mark.parametrize("body", [b"", b"[" * 100_000, b'{"id": 7}', b"\xff", b"null"])

@@ -45,9 +45,10 @@ def test_the_list_says_who_when_and_why(
     allowed = {"of": {"text": f"{footer} {ESCAPE}"}, "exact": True, "why": "legal"}
     sent = server.correct({"allow": allowed})[1]
     server.listed(1)
-    server.correct({"forget": {"id": "nobody", "why": "asked for"}})
+    server.feed("gone", "A text that its author has asked us to forget, and that nobody else has.")
+    server.correct({"forget": {"id": "gone", "why": "asked for"}})
     server.listed(2)
-    named = erasure_name(b"nobody").decode()
+    named = erasure_name(b"gone").decode()
     show_corrections(asked, as_json=False)
     said = capsys.readouterr().out
     for part in (sent["id"] + ", exactly", footer, "Maria", "legal", named, "asked for"):
