@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import encodings
 import io
+import pkgutil
 import re
 from collections.abc import Iterator
 from encodings.aliases import aliases
@@ -57,7 +59,7 @@ _UTF_16 = ("utf-16", "unicode", "ucs-2", "csunicode", "iso-10646-ucs-2")
 """What the labels of UTF-16 begin with."""
 _NEVER = {"ascii", "idna", "punycode", "unicode_escape", "raw_unicode_escape"}
 """What strangers may say, and nobody means: UTF-8 often says to be ASCII."""
-_PYTHONS = frozenset(aliases.values()) - _NEVER
+_PYTHONS = {each.name for each in pkgutil.iter_modules(encodings.__path__)} - _NEVER
 """Python's codecs. Some are of encodings that mails name and browsers don't read: UTF-7, cp850."""
 
 
@@ -198,7 +200,8 @@ def _candidates(data: bytes, declared: str | None, otherwise: str | None) -> Ite
 def _in(name: str, data: bytes) -> str | None:
     """Return a text; None if it isn't in the encoding, or there is none of this name."""
     try:
-        return decode(data, name)
+        if name != "utf-16":  # Python's goes by the mark, and leaves it out.
+            return decode(data, name)
     except LookupError:  # The web has none of this name.
         pass
     codec = _aliased(name)

@@ -34,14 +34,14 @@ _COMPARED = 100_000
 """Characters of alternatives that are compared."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_FIELD = rb"[!-9;-~]++[ \t]*+:[^\n]*+(?:\n|\Z)"
+_FIELD = rb"[!-9;-~]*+[ \t]*+:[^\n]*+(?:\n|\Z)"
 _HEADER = re.compile(rb"(?:>?From [^\n]*+\n)?+((?:%s|[ \t][^\n]*+(?:\n|\Z))*+)(?:\r?\n)?+" % _FIELD)
 _READ = re.compile(
     rb"^(message-id|date|from|subject|content-(?:type|disposition|transfer-encoding))[ \t]*+:"
     rb"([^\n]*+(?:\n[ \t][^\n]*+)*+)",
     re.IGNORECASE | re.MULTILINE,
 )
-_PARAMETER = re.compile(r';\s*+([^\s=;"]++)\s*+=\s*+("(?:[^"\\]|\\.)*+"?+|[^;]*+)')
+_PARAMETER = re.compile(r'[;\s]\s*+([^\s=;"]++)\s*+=\s*+("(?:[^"\\]|\\.)*+"?+|[^;\s]*+)')
 _ESCAPED = re.compile(r"\\(.)")
 _ENCODED_WORD = re.compile(rb"=\?([^?\s]{1,40})\?([bBqQ])\?([^?]*+)\?=(?:[ \t\r\n]+(?==\?))?")
 _NO_BASE64 = bytes(each for each in range(256) if not re.match(rb"[A-Za-z0-9+/=]", bytes([each])))
@@ -251,12 +251,13 @@ def _parts(body: _Bytes, boundary: str) -> list[_Bytes]:
     for found in re.finditer(rb"\n--%s(--)?+[ \t]*+\r?+(?:(?=\n)|\Z)" % mark, body):
         if begun is not None:
             end = found.start()
-            parts.append(body[begun : end - (body[end - 1 : end] == b"\r")])
+            part = body[begun : end - (body[end - 1 : end] == b"\r")]
+            parts += [part] if part else []
             if len(parts) > _MOST_PARTS:
                 return parts
         begun = found.end() + 1
         if found[1]:
-            return parts
+            return parts or [b""]
     return parts if begun is None else [*parts, body[begun:]]
 
 

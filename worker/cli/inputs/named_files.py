@@ -153,15 +153,16 @@ def _matching(pattern: str, left_out: Counter[str]) -> list[Named]:
 def _below(directory: Path, reading: Reading, left_out: Counter[str]) -> list[Named]:
     root = str(directory)
     at = len(root.rstrip(os.sep)) + 1
-    known = reading.suffixes
-    found = sorted(_walked(root, known, left_out), key=natural)
+    found = sorted(_walked(root, reading, left_out), key=natural)
     if not found:
         raise CommandError(_nothing_known(directory, reading))
     _refuse_unclear(directory, found)
     return [Named(path, at) for path in found]
 
 
-def _walked(root: str, known: Collection[str], left_out: Counter[str]) -> Iterator[str]:
+def _walked(root: str, reading: Reading, left_out: Counter[str]) -> Iterator[str]:
+    by_name = reading.format is None
+
     def refuse(error: OSError) -> None:
         raise CommandError(f"{error.filename}: {error.strerror}")
 
@@ -174,17 +175,18 @@ def _walked(root: str, known: Collection[str], left_out: Counter[str]) -> Iterat
             if name.startswith((".", "_")):
                 continue
             path = os.path.join(folder, name)  # noqa: PTH118 -- of a million files
-            suffix = suffix_of(name)
-            if (why := _no_file(path)) is not None:
-                left_out[why] += 1
-            elif suffix in known or (suffix not in KINDS and ".eml" in known and _has_mail(path)):
-                yield path
-            else:
+            if suffix_of(name) not in reading.suffixes and not (by_name and _has_mail(path)):
                 left_out[PurePath(name).suffix or "without a suffix"] += 1
+            elif (why := _no_file(path)) is not None:
+                left_out[why] += 1
+            else:
+                yield path
 
 
 def _has_mail(path: str) -> bool:
-    """Return whether a file is a mail or a mailbox, as those of a Maildir are."""
+    """Return whether a file of unknown suffix is a mail or a mailbox, as those of a Maildir are."""
+    if suffix_of(path) in KINDS or _no_file(path) is not None:
+        return False
     try:
         with Path(path).open("rb") as file:
             start = file.read(_PEEK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 from pathlib import Path
@@ -141,6 +142,7 @@ def test_lines_of_text_for_documents_of_json(tmp_path: Path) -> None:
         # The web has none of these.
         ("utf-7", b"+APw-", "\xfc"),
         ("cp850", b"\x81", "\xfc"),
+        ("cp737", b"\x80", "\u0391"),
         ("iso-2022-kr", "\uac00".encode("iso2022_kr"), "\uac00"),
         # Nobody means these: it is UTF-8.
         ("us-ascii", "\xfc".encode(), "\xfc"),
@@ -151,6 +153,15 @@ def test_lines_of_text_for_documents_of_json(tmp_path: Path) -> None:
 )
 def test_labels_are_those_of_the_web(label: str, data: bytes, text: str) -> None:
     assert decoded(data, label) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+def test_a_mark_outdoes_what_is_declared_and_is_left_out(encoding: str) -> None:
+    data = "a\u65e5".encode(encoding)
+    if encoding == "utf-16-be":
+        data = codecs.BOM_UTF16_BE + data
+    for declared in ("big5", "utf-16", "utf-16le", "utf-8", None):
+        assert decoded(data, declared) == "a\u65e5"
 
 
 @pytest.mark.parametrize("label", ["utf-8", "shift_jis", "big5", "us-ascii", "base64", "rot13", ""])
