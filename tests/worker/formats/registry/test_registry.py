@@ -21,7 +21,8 @@ from localkafka.ports import free_ports
 from tests.support.registry_server import RegistryServer, registry_server
 from tests.worker.formats.registry.parts import GUID, document_file, serialized
 from worker.bus import Away, Denied
-from worker.formats.registry.client import Fetched, Registry, RegistryOptions
+from worker.formats.registry.client import Fetched, Registry
+from worker.formats.registry.exchange import RegistryOptions
 from worker.formats.registry.wire_format import Ident
 from worker.formats.unreadable import Unreadable
 
@@ -84,6 +85,7 @@ def test_the_password_is_sent_and_never_said(server: RegistryServer) -> None:
         (7, 200, b"{}", Unreadable, "no schema"),
         (7, 200, b'{"schema": 7}', Unreadable, "no schema"),
         (7, 200, b"[" * 100_000, Away, "is away"),
+        (7, 200, b'{"schema": "\\ud800"}', Unreadable, "can't be read"),
         (7, 200, b"[]", Away, "is away"),
         (7, 200, b"", Away, "is away"),
     ],
