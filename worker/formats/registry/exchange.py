@@ -156,18 +156,29 @@ class Exchange:
             Denied: the issuer of tokens doesn't let us.
         """
         async with self._slots:
-            status, body = await self._get(url, query, budget)
-            if status == _UNAUTHORIZED and self._options.token_url is not None:
-                self._token = ""  # It may have been revoked.
-                status, body = await self._get(url, query, budget)
-            return status, body
+            if self._options.token_url is None:
+                return await self._got(url, query, budget)
+            token = await self._issued()
+            status, body = await self._got(url, query, budget, token)
+            if status != _UNAUTHORIZED:
+                return status, body
+            if self._token == token:  # It may have been revoked.
+                self._token = ""
+            return await self._got(url, query, budget, await self._issued())
 
-    async def _get(self, url: str, query: Mapping[str, str], budget: Budget) -> tuple[int, bytes]:
-        headers, login = self._headers, self._login
-        if self._options.token_url is not None:
-            headers, login = {**headers, "Authorization": f"Bearer {await self._issued()}"}, None
-        request = {"method": "GET", "url": url, "params": query, "headers": headers, "auth": login}
-        return await self._exchanged(self._options.away, budget, **request)
+    async def _got(
+        self, url: str, query: Mapping[str, str], budget: Budget, token: str | None = None
+    ) -> tuple[int, bytes]:
+        own = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return await self._exchanged(
+            self._options.away,
+            budget,
+            method="GET",
+            url=url,
+            params=query,
+            headers={**self._headers, **own},
+            auth=self._login if token is None else None,
+        )
 
     async def _exchanged(
         self, away: Callable[[str], Away], budget: Budget, **request: object
