@@ -11,6 +11,7 @@ from localkafka.registry import SchemaRegistry
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.command_line import on_kafka
+from tests.support.registry_server import registry_server
 from tests.worker.formats.registry.parts import (
     avro_value,
     document_file,
@@ -115,3 +116,37 @@ def test_documents_with_schemas_are_judged(launch: Launch, registry: SchemaRegis
     audit.reach(len(values) + 2)
     assert audit.unique[-1].value == avro_value(newer, new, ident)
     assert len(audit.rejected) == 1
+
+
+def test_what_strangers_register_ends_no_worker(launch: Launch) -> None:
+    chain = [{"type": "record", "name": "r0", "fields": []}] + [
+        {"type": "record", "name": f"r{one}", "fields": [{"name": "f", "type": f"r{one - 1}"}]}
+        for one in range(1, 1_000)
+    ]
+    text = {"name": "text", "type": "string"}
+    good = {"type": "record", "name": "Good", "fields": [text]}
+    deep = {**good, "name": "Deep", "fields": [text, {"name": "x", "type": "r999"}]}
+    with registry_server() as server:
+        server.put(1, "AVRO", json.dumps(good))
+        server.put(2, "AVRO", json.dumps(deep), ("chain", "chain", json.dumps(chain)))
+        server.put(3, "AVRO", json.dumps(good), ("self", "self", "{}"))
+        server.answers["/subjects/self/versions/1"] = server.answers["/schemas/ids/3"]
+        server.put(4, "AVRO", "[" * 100_000)
+        application = launch(
+            partitions=1,
+            settings={
+                "documents": {"format": "registry"},
+                "registry": {"url": server.url},
+                "limits": {"reject_share": 1.0},
+            },
+        )
+        application.start("alpha")
+        rest = avro_value({"text": TEXT}, good)[5:]
+        for ident in (1, 2, 3, 4, *range(1_000, 1_200), 1):
+            written(application, b"key-%d" % ident, mark(ident) + rest)
+        application.audit.reach(205)
+        assert len(application.audit.unique) + len(application.audit.duplicate) == 2
+        reasons = {header(one, REASON).partition(b":")[0] for one in application.audit.rejected}
+        assert reasons == {b"no-schema"}
+        assert application.worker("alpha").running
+        assert sum("ids" in one for one in server.asked) == 204

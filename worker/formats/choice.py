@@ -96,8 +96,8 @@ def _plain(settings: Settings, options: DocumentOptions) -> DocumentFormat:
 def _with_registry(settings: Settings) -> DocumentFormat:
     given = settings.registry
     try:
-        from worker.formats.registry.client import RegistryOptions  # noqa: PLC0415
         from worker.formats.registry.documents import RegistryFormat  # noqa: PLC0415 -- an extra
+        from worker.formats.registry.exchange import RegistryOptions  # noqa: PLC0415
 
         return RegistryFormat(
             _options(settings),

@@ -28,6 +28,8 @@ _DEEPEST: Final = 64
 """Types within one another, also through their names: readers call themselves for each."""
 _DEEPEST_TEXT: Final = 4 * _DEEPEST
 """Objects and arrays within one another in a schema's text."""
+_LONGEST_NAME: Final = 1_000
+"""Each type in a namespace has the whole name of that."""
 _MOST_BRANCHES: Final = 1_000
 _FEW_BRANCHES: Final = 16
 """A reader's schema has a union of at most these: it is searched for each value."""
@@ -42,6 +44,8 @@ _MOMENTS: Final = frozenset((
     "local-timestamp-micros",
 ))  # fmt: skip
 """Logical types that are read as such; what has another one is what it is stored as."""
+_IGNORED: Final = frozenset(("doc", "default", "order"))
+"""What only readers with another schema need, or people."""
 _RECORDS: Final = frozenset(("record", "error"))
 
 _OPTIONS: Final = {
@@ -240,19 +244,22 @@ def _higher(within: Sequence[_Size], *, free: int, weightless: bool) -> _Size:
 
 
 def _stored(schema: Any, depth: int = 0) -> Any:  # noqa: ANN401 -- JSON
-    """Return a schema without logical types, except those of moments.
+    """Return a schema without what isn't needed, and logical types except those of moments.
 
     Raises:
-        ValueError: it is nested too deeply.
+        ValueError: it is nested too deeply, or has too long a name.
     """
     if depth > _DEEPEST_TEXT:
         raise ValueError("it is nested too deeply")
     if isinstance(schema, list):
         return [_stored(one, depth + 1) for one in schema]
     if isinstance(schema, dict):
+        names = schema.get("name"), schema.get("namespace")
+        if any(isinstance(one, str) and len(one) > _LONGEST_NAME for one in names):
+            raise ValueError(f"it has a name of more than {_LONGEST_NAME} characters")
         return {
             name: _stored(value, depth + 1)
             for name, value in schema.items()
-            if name != "logicalType" or value in _MOMENTS
+            if name not in _IGNORED and (name != "logicalType" or value in _MOMENTS)
         }
     return schema

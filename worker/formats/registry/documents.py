@@ -18,7 +18,8 @@ from worker.formats.json import Decode, JsonFormat, decoded, decoder_of
 from worker.formats.json_fields import Field, Getter, getter
 from worker.formats.keys import Keys
 from worker.formats.registry.avro import AvroDecoder
-from worker.formats.registry.client import Fetched, Registry, RegistryOptions
+from worker.formats.registry.client import Fetched, Registry
+from worker.formats.registry.exchange import RegistryOptions
 from worker.formats.registry.protobuf import ProtobufDecoder
 from worker.formats.registry.schemas import Decoder, Fetch, Schemas
 from worker.formats.registry.wanted import Wanted, wanted

@@ -33,8 +33,9 @@ _WRAPPERS: Final = frozenset(
 _DEEPEST: Final = 32
 """Most indexes of a message: one for each level at which it is declared."""
 _FIRST: Final = (0,)
-_MOST_IMPORTS: Final = 2_000
-"""In all files together."""
+_LONGEST_NAME: Final = 1_000
+"""With the names that it is within, which each message has once more."""
+_MOST_FILES: Final = 400
 
 _Read = Callable[[Any], object]
 _File = descriptor_pb2.FileDescriptorProto
@@ -78,7 +79,6 @@ class ProtobufDecoder:
         names = None if needed is None else set(_names(needed))
         files[self._file.name] = self._file
         graph: dict[str, list[str]] = {}
-        imports = 0
         left = list(files)
         while left:
             name = left.pop()
@@ -90,9 +90,8 @@ class ProtobufDecoder:
             elif name in files:
                 _prune(files[name], names)
             graph[name] = list(files[name].dependency) if name in files else []
-            imports += len(graph[name])
-            if imports > _MOST_IMPORTS:
-                raise ValueError(f"it has more than {_MOST_IMPORTS} imports")
+            if len(graph) > _MOST_FILES:
+                raise ValueError(f"it takes more than {_MOST_FILES} files")
             left += graph[name]
         added: list[str] = []
         for name in TopologicalSorter(graph).static_order():
@@ -199,10 +198,13 @@ def _names(needed: Wanted) -> Iterable[str]:
 def _prune(file: _File, names: Collection[str] | None) -> None:
     """Leave only fields with these names; None: all, and what is in messages as bytes."""
     del file.extension[:], file.service[:]
-    left = list(file.message_type)
+    left = [(message, len(file.package)) for message in file.message_type]
     while left:
-        message = left.pop()
-        left += message.nested_type
+        message, above = left.pop()
+        length = above + 1 + len(message.name)
+        if length > _LONGEST_NAME:
+            raise ValueError(f"it has a name of more than {_LONGEST_NAME} characters")
+        left += [(one, length) for one in message.nested_type]
         del message.extension[:], message.extension_range[:]
         del message.reserved_range[:], message.reserved_name[:]
         if not message.options.map_entry:

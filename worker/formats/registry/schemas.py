@@ -95,13 +95,14 @@ class Schemas:
         if mark not in self._refused:
             self._ask_once(mark)
         if mark in self._refused:
-            raise self._refused[mark][0]
+            # An error that is raised again would keep the frames of each time.
+            raise self._refused[mark][0].with_traceback(None)
         return self.known[mark]
 
     def _ask_once(self, mark: bytes) -> None:
         """Ask for a mark, unless the registry was away just now: many may be asked for in turn."""
         if self._silent is not None and self._clock() < self._silent[0]:
-            raise self._silent[1]
+            raise self._silent[1].with_traceback(None)
         self._silent = None
         self._forget((mark,))
         away = self._ask([mark])
@@ -147,8 +148,11 @@ class Schemas:
         until = self._clock() + _WAIT_SECONDS
         waiting = False
         while marks:
-            away = self._ask(marks[:_AT_ONCE])
-            marks = [mark for mark in marks if mark not in self.known and mark not in self._refused]
+            asked = marks[:_AT_ONCE]
+            away = self._ask(asked)
+            marks[:_AT_ONCE] = [
+                mark for mark in asked if mark not in self.known and mark not in self._refused
+            ]
             if away is not None:
                 if not waiting:
                     _log.warning("%s; documents wait for it, and none is rejected", away)

@@ -27,7 +27,7 @@ from tests.worker.formats.registry.parts import (
 from worker.formats.registry.client import Fetched
 from worker.formats.unreadable import Unreadable
 
-SECONDS = 5
+SECONDS = 20
 """Of a slow machine, for any of these."""
 
 
@@ -77,6 +77,9 @@ AVRO: dict[str, Fetched] = {
     "a deep text": Fetched("AVRO", "[" * 100_000, []),
     "unions in a chain": Fetched("AVRO", nested(900, lambda one: f"[{one}]"), []),
     "a large union": Fetched("AVRO", document([of(f"r{n}", "int") for n in range(5_000)]), []),
+    "many types in a long namespace": Fetched(
+        "AVRO", json.dumps({**of("d", *chain(20)), "namespace": "a." * 100_000 + "b"}), []
+    ),
     "a long name": Fetched("AVRO", json.dumps(of("n" * 1_000_000, "x")), []),
     "a logical type that is a list": Fetched(
         "AVRO", '{"type": "string", "logicalType": ["x"]}', []
@@ -123,6 +126,9 @@ OTHER: dict[str, Fetched] = {
         )
     ),
     "a wide message": proto(wide(20_000)),
+    "a long package": proto(
+        FileDescriptorProto(package="a." * 100_000 + "b", message_type=wide(10).message_type)
+    ),
     "no message": proto(FileDescriptorProto(name="a.proto")),
     "deep messages": proto(deep_messages()),
     "names that are none": proto(

@@ -21,7 +21,8 @@ from localkafka.ports import free_ports
 from tests.support.registry_server import RegistryServer, registry_server
 from tests.worker.formats.registry.parts import GUID, document_file, serialized
 from worker.bus import Away, Denied
-from worker.formats.registry.client import Fetched, Registry, RegistryOptions
+from worker.formats.registry.client import Fetched, Registry
+from worker.formats.registry.exchange import RegistryOptions
 from worker.formats.registry.wire_format import Ident
 from worker.formats.unreadable import Unreadable
 
@@ -84,6 +85,7 @@ def test_the_password_is_sent_and_never_said(server: RegistryServer) -> None:
         (7, 200, b"{}", Unreadable, "no schema"),
         (7, 200, b'{"schema": 7}', Unreadable, "no schema"),
         (7, 200, b"[" * 100_000, Away, "is away"),
+        (7, 200, b'{"schema": "\\ud800"}', Unreadable, "can't be read"),
         (7, 200, b"[]", Away, "is away"),
         (7, 200, b"", Away, "is away"),
     ],
@@ -130,7 +132,7 @@ def large(handler: BaseHTTPRequestHandler) -> None:
 
 def bomb(handler: BaseHTTPRequestHandler) -> None:
     packer = zlib.compressobj(wbits=31)
-    body = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(200)) + packer.flush()
+    body = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(100)) + packer.flush()
     chunked(handler, [body], Content_Encoding="gzip")
 
 
@@ -170,10 +172,10 @@ def test_an_answer_has_an_end(
     server.writes = writes
     began = time.monotonic()
     before = Process().memory_info().rss
-    seconds = 0.5 if error is Away else 5
+    seconds = 0.5 if error is Away else 15
     with pytest.raises(error, match=why):
         fetch(server, 7, timeout_seconds=seconds)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert Process().memory_info().rss - before < 64 << 20
 
 

@@ -125,6 +125,14 @@ def test_what_was_unknown_is_asked_for_again_a_few_at_a_time() -> None:
     assert set(here.asked) == set(range(1, 1_001))
 
 
+def test_a_refusal_keeps_nothing_of_the_documents_that_met_it() -> None:
+    found = schemas(Shelf(), Clock())
+    for _ in range(5):
+        with pytest.raises(Unreadable) as raised:
+            found.decoder(mark(1))
+    assert len(raised.traceback) == 2
+
+
 def test_asking_again_never_holds_up_what_is_known() -> None:
     here, clock = shelf(), Clock()
     found = schemas(here, clock)
