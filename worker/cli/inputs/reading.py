@@ -68,13 +68,22 @@ class Reading:
     format: json: lines or rows with fields. text: a file is a text; mails and WARC records are
         documents of their own. lines: a line is a text. None: by the names of the files.
     encoding: of what doesn't name its own; None: UTF-8, or what a byte order mark says.
+    follow_links: whether links in a directory may lead out of it.
     """
 
     format: FileFormat | None = None
     encoding: str | None = None
+    follow_links: bool = False
 
     @classmethod
-    def given(cls, format_: str | None, encoding: str | None, documents: DocumentsSection) -> Self:
+    def given(
+        cls,
+        format_: str | None,
+        encoding: str | None,
+        documents: DocumentsSection,
+        *,
+        follow_links: bool = False,
+    ) -> Self:
         """Return what the options say; by default, plain text documents are in files of text.
 
         Raises:
@@ -87,7 +96,7 @@ class Reading:
                 chosen = "text" if documents.format == "text" else None
             case _:
                 raise CommandError(f"--format: got {format_!r}, must be json, text or lines")
-        return cls(chosen, None if encoding is None else checked(encoding))
+        return cls(chosen, None if encoding is None else checked(encoding), follow_links)
 
     def offline(self, settings: Settings) -> Settings:
         """Return settings by which a filter of files reads what is made of the documents.
