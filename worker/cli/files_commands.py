@@ -170,6 +170,8 @@ def dedupe(
 
     if groups and unique_only:
         raise CommandError("--groups and --unique-only: choose one")
+    if keep_columns and unique_only:
+        raise CommandError("--keep-columns and --unique-only: choose one")
     settings, reading = for_files(
         config,
         format_,

@@ -225,13 +225,16 @@ def _files(
     """Yield the paths that lead to files, below ``root`` unless links may lead out of it."""
     real = cache(os.path.realpath)
     top = os.path.join(real(root), "")  # noqa: PTH118 -- as below
+    state = os.path.join(real(reading.state or os.devnull), "")  # noqa: PTH118 -- as below
     for path in paths:
         if (why := _no_file(path)) is not None:
             left_out[why] += why != "directories"
             continue
         folder, name = os.path.split(path)
         place = real(path) if os.path.islink(path) else os.path.join(real(folder), name)  # noqa: PTH114, PTH118 -- of a million files
-        if reading.follow_links or place.startswith(top):
+        if place.startswith(state):
+            left_out["files of --state"] += 1
+        elif reading.follow_links or place.startswith(top):
             yield path
         else:
             left_out[_OUTSIDE] += 1

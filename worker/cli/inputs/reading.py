@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final, Literal, Self, TypeAlias
 
 from worker.cli.errors import CommandError
@@ -69,11 +69,13 @@ class Reading:
         documents of their own. lines: a line is a text. None: by the names of the files.
     encoding: of what doesn't name its own; None: UTF-8, or what a byte order mark says.
     follow_links: whether links in a directory may lead out of it.
+    state: a directory with an index, which isn't read.
     """
 
     format: FileFormat | None = None
     encoding: str | None = None
     follow_links: bool = False
+    state: Path | None = None
 
     @classmethod
     def given(

@@ -144,6 +144,14 @@ def test_a_folder_of_links_out_of_it_is_an_error_that_says_so(tmp_path: Path) ->
         ]
 
 
+def test_an_index_in_the_folder_is_not_read(tmp_path: Path) -> None:
+    made(tmp_path, "a.jsonl", "state/b.jsonl", "state/c/d.json", "states/e.jsonl")
+    for given in (tmp_path, tmp_path / "**" / "*.json*"):
+        found = named_files([given], Reading(state=tmp_path / "state"))
+        assert [named.base for named in found.files] == ["a.jsonl", "states/e.jsonl"]
+        assert +found.left_out == {"files of --state": 2}
+
+
 def test_a_pattern_that_is_none_is_an_error(tmp_path: Path) -> None:
     made(tmp_path, "a/x.txt", "b.txt")
     assert bases(tmp_path / "a" / ".." / "*.txt") == ["b.txt"]
