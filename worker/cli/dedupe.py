@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -86,7 +86,9 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
     limits = settings.limits
     documents = document_format(settings)
     with ExitStack() as stack:
-        inputs = stack.enter_context(Inputs(job.files, settings.documents, job.reading))
+        inputs = stack.enter_context(
+            Inputs(job.files, settings.documents, replace(job.reading, state=job.state))
+        )
         writer = writer_for(
             job.out,
             documents,

@@ -16,6 +16,7 @@ from worker.cli.options import (
     Containment,
     Encoding,
     FileFormat,
+    FollowLinks,
     IdField,
     Json,
     Server,
@@ -135,6 +136,7 @@ def dedupe(
     config: Config = None,
     format_: FileFormat = None,
     encoding: Encoding = None,
+    follow_links: FollowLinks = False,  # noqa: FBT002 -- typer\'s way to declare a flag
     id_field: IdField = None,
     text_field: TextField = None,
     time_field: Annotated[
@@ -166,10 +168,13 @@ def dedupe(
 
     if groups and unique_only:
         raise CommandError("--groups and --unique-only: choose one")
+    if keep_columns and unique_only:
+        raise CommandError("--keep-columns and --unique-only: choose one")
     settings, reading = for_files(
         config,
         format_,
         encoding,
+        follow_links=follow_links,
         similarity__threshold=threshold,
         similarity__containment=containment,
         index__shards=shards,
@@ -246,6 +251,7 @@ def explain(
     as_json: Json = False,
     format_: FileFormat = None,
     encoding: Encoding = None,
+    follow_links: FollowLinks = False,
     id_field: IdField = None,
     text_field: TextField = None,
 ) -> None:
@@ -262,6 +268,8 @@ def explain(
         raise CommandError("--in and --kafka: choose one")
     if kafka and encoding is not None:
         raise CommandError("--encoding: not with --kafka")
+    if follow_links and not within:
+        raise CommandError("--follow-links: only with --in")
     if not kafka and (since is not None or bootstrap is not None or app is not None):
         raise CommandError("--since, --bootstrap and --app: only with --kafka")
     if len(names) != 2 and not (kafka and len(names) == 1):  # noqa: PLR2004 -- a pair
@@ -279,7 +287,9 @@ def explain(
         config, **named, **{f"similarity__{name}": one for name, one in least.items()}
     )
     recorded, rules, others = None, None, list[str]()
-    reading = Reading.given(None if kafka else format_, encoding, settings.documents)
+    reading = Reading.given(
+        None if kafka else format_, encoding, settings.documents, follow_links=follow_links
+    )
     if kafka:
         from worker.admin import Cluster
         from worker.cli.explain_kafka import in_use_there, judged

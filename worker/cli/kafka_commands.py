@@ -16,6 +16,7 @@ from worker.cli.options import (
     Config,
     Encoding,
     FileFormat,
+    FollowLinks,
     Json,
     LogFormat,
     LogLevel,
@@ -182,6 +183,7 @@ def feed(
     ] = None,
     format_: FileFormat = None,
     encoding: Encoding = None,
+    follow_links: FollowLinks = False,
 ) -> None:
     """Publish the documents in files: lines of JSON unchanged, and others as JSON.
 
@@ -198,7 +200,7 @@ def feed(
             "documents.format: got registry, whose documents `neardup feed` can't write: use the"
             " serializers of your own producers"
         )
-    reading = Reading.given(format_, encoding, settings.documents)
+    reading = Reading.given(format_, encoding, settings.documents, follow_links=follow_links)
     if reading.format == "json" and settings.documents.format == "text":
         from worker.cli.errors import CommandError
 

@@ -28,6 +28,7 @@ __all__ = [
     "Containment",
     "Encoding",
     "FileFormat",
+    "FollowLinks",
     "IdField",
     "Json",
     "LogFormat",
@@ -119,6 +120,14 @@ Encoding = Annotated[
         rich_help_panel=DOCUMENTS,
     ),
 ]
+FollowLinks = Annotated[
+    bool,
+    typer.Option(
+        "--follow-links",
+        help="Follow links in directories and patterns also to what is outside of them.",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
 IdField = Annotated[
     str | None,
     typer.Option(
@@ -167,14 +176,19 @@ def for_kafka(config: list[Path] | None, bootstrap: str | None, app: str | None)
 
 
 def for_files(
-    config: list[Path] | None, format_: str | None, encoding: str | None, **more: object
+    config: list[Path] | None,
+    format_: str | None,
+    encoding: str | None,
+    *,
+    follow_links: bool,
+    **more: object,
 ) -> tuple[Settings, Reading]:
     """Return the settings with which files are judged, and how they are read."""
     from worker.cli.inputs import Reading
     from worker.offline import offline_settings
 
     settings = offline_settings(config, _dotted(more))
-    reading = Reading.given(format_, encoding, settings.documents)
+    reading = Reading.given(format_, encoding, settings.documents, follow_links=follow_links)
     return reading.offline(settings), reading
 
 

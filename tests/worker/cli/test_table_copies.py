@@ -125,6 +125,12 @@ def test_what_does_not_fit_is_refused(name: str, out: str, said: str, tmp_path: 
     assert not (tmp_path / out).exists()
 
 
+def test_copies_of_all_rows_and_of_unique_ones_are_two_things(tmp_path: Path) -> None:
+    done = neardup("dedupe", "--keep-columns", "--unique-only", "-", "-o", tmp_path / "out.csv")
+    assert done.returncode == 2
+    assert done.stderr == b"neardup: --keep-columns and --unique-only: choose one\n"
+
+
 def table(begin: int, end: int) -> Any:  # noqa: ANN401 -- pyarrow has no types
     import pyarrow as pa  # noqa: PLC0415 -- an extra
 

@@ -30,7 +30,8 @@ class CsvHead:
 
     Attributes:
         columns: its columns by the names of their fields; None if no table had a header so far. A
-            column without a name is the field ``column_N``, where N is its number from 1.
+            column without a name is the field ``column_N``, where N is its number from 1; where it
+            is empty, there is none.
         marked: whether the table has a byte order mark. Excel needs it to show more than ASCII.
     """
 
@@ -143,6 +144,7 @@ def csv_rows(
     """
     rows = _Rows(file, max_row, delimiter)
     header: list[str] = []
+    unnamed: set[str] = set()
     while (found := rows.next_row()) is not None:
         row, fault = found
         if not row and not fault:
@@ -152,6 +154,7 @@ def csv_rows(
                 raise InputFault(f"has no usable header; {fault}")
             written = _header(row, rows.delimiter)
             header = _fields(written)
+            unnamed = set(header).difference(written)
             if head.columns is None:
                 head.columns = dict(zip(header, written, strict=True))
             continue
@@ -160,7 +163,7 @@ def csv_rows(
             fault = f"not-csv: the row has {len(row)} cells, the header {len(header)}"
         if not fault:
             try:
-                raw = _encode(_document(header, row, documents)) + b"\n"
+                raw = _encode(_document(header, unnamed, row, documents)) + b"\n"
             except UnicodeEncodeError:
                 fault = "invalid-utf8: the row is not UTF-8"
         yield Line(b"%s:%d" % (base, rows.first), raw, len(raw), fault)
@@ -188,8 +191,13 @@ def _fields(names: list[str]) -> list[str]:
     return fields
 
 
-def _document(names: list[str], row: list[str], documents: DocumentsSection) -> dict[str, object]:
+def _document(
+    names: list[str], unnamed: set[str], row: list[str], documents: DocumentsSection
+) -> dict[str, object]:
     cells: dict[str, object] = dict(zip(names, row, strict=False))
+    for name in unnamed:  # A spreadsheet may write thousands of empty ones.
+        if cells.get(name) == "":
+            del cells[name]
     if cells.get(documents.id_field) == "":
         cells[documents.id_field] = None
     field = documents.time_field

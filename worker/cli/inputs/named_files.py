@@ -8,6 +8,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import NamedTuple, TypeAlias
@@ -23,6 +24,7 @@ Argument: TypeAlias = Path | str
 """What names files: a path, also as a text, or an address such as ``s3://bucket/key``."""
 
 _PEEK = 4_096
+_OUTSIDE = "links out of the folder"
 _NUMBER = re.compile(r"0*([0-9]+)")
 
 
@@ -61,10 +63,11 @@ def natural(path: str) -> tuple[str, str]:
 
 
 def named_files(arguments: Sequence[Argument], reading: Reading) -> Found:
-    """Return the files to read: arguments in the order in which they are given.
+    """Return the files to read, each once: arguments in the order in which they are given.
 
     A directory stands for all files in and below it whose suffix is known, without hidden ones. A
-    pattern stands for the files that match it. Both are sorted by `natural`.
+    pattern stands for the files that match it; ``**`` doesn't go through links. Both are sorted by
+    `natural`, and links in them lead to nothing outside of them, unless that is asked for.
 
     Raises:
         CommandError: a directory or a pattern stands for no file, or it isn't clear for which.
@@ -72,21 +75,48 @@ def named_files(arguments: Sequence[Argument], reading: Reading) -> Found:
     left_out: Counter[str] = Counter()
     files: list[Named] = []
     given: list[str] = []
+    known: set[object] = set()
     for each in arguments:
         if is_address(str(each)):
-            files += _at(str(each), reading, left_out)
-            continue
-        argument = Path(each)
-        if argument.is_dir():
-            files += _below(argument, reading, left_out)
-        elif _is_pattern(argument):
-            files += _matching(str(argument), left_out)
+            found = _at(str(each), reading, left_out)
         else:
-            given.append(str(argument))
-            files.append(Named(str(argument), len(str(argument)) - len(argument.name)))
+            argument = Path(each)
+            if argument.is_dir():
+                found = _below(argument, reading, left_out)
+            elif _is_pattern(argument):
+                found = _matching(str(argument), reading, left_out)
+            else:
+                given.append(str(argument))
+                found = [Named(str(argument), len(str(argument)) - len(argument.name))]
+        files += _new(found, known, left_out)
     if len(arguments) > 1 and len({each.base for each in files}) < len(files):
         files = [each._replace(at=0) for each in files]
     return Found(files, left_out, _out_of_order(given))
+
+
+def _new(found: Sequence[Named], known: set[object], left_out: Counter[str]) -> list[Named]:
+    """Return the files that aren't known yet, in their order, and know them.
+
+    Of several names of a file, the one is taken that is no link, then the shortest.
+    """
+    best: dict[object, Named] = {}
+    for each in sorted(found, key=lambda each: (os.path.islink(each.path), len(each.path))):  # noqa: PTH114 -- of a million files
+        best.setdefault(_identity(each), each)
+    new = {each.path for file, each in best.items() if file not in known}
+    known.update(best)
+    left_out["files named again"] += len(found) - len(new)
+    return [each for each in found if each.path in new]
+
+
+def _identity(named: Named) -> object:
+    """Return what is the same for all names of a file."""
+    if named.remote is not None:
+        return named.remote.path
+    try:
+        status = os.stat(named.path)  # noqa: PTH116 -- of a million files
+    except OSError:  # Opening it says why.
+        return named.path
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(named.path)
 
 
 def _out_of_order(given: Sequence[str]) -> tuple[str, str] | None:
@@ -132,55 +162,91 @@ def _is_pattern(argument: Path) -> bool:
     return glob.has_magic(str(argument)) and not argument.exists()
 
 
-def _matching(pattern: str, left_out: Counter[str]) -> list[Named]:
-    """Return the files that match, each once: a link may lead to where it is."""
+def _matching(pattern: str, reading: Reading, left_out: Counter[str]) -> list[Named]:
     fixed = PurePath(pattern)
     while glob.has_magic(str(fixed)):
         fixed = fixed.parent
     at = 0 if str(fixed) == "." else len(str(fixed).rstrip(os.sep)) + 1
-    found = (path for path in glob.iglob(pattern, recursive=True) if not os.path.isdir(path))  # noqa: PTH112, PTH207 -- of any root
-    shortest: dict[str, str] = {}
-    count = 0
-    for count, path in enumerate(found, 1):  # noqa: B007 -- it is used below
-        real = os.path.realpath(path)
-        shortest[real] = min(path, shortest.get(real, path), key=len)
-    if not shortest:
-        raise CommandError(f"{pattern}: no file matches this pattern")
-    left_out["links to files that are read"] += count - len(shortest)
-    return [Named(path, at) for path in sorted(shortest.values(), key=natural)]
+    below = pattern[at:]
+    if PurePath(below).name == "**":  # Of `Path.glob`, it stands for directories alone.
+        below += "/*"
+    try:
+        matches = set(map(str, Path(fixed).glob(below)))
+    except (ValueError, NotImplementedError) as error:
+        raise CommandError(f"{pattern}: {error}") from None
+    if "/." not in f"/{below}":  # A star stands for no dot at the beginning.
+        matches = {path for path in matches if "/." not in f"/{path[at:]}"}
+    found = list(_files(sorted(matches, key=natural), str(fixed), reading, left_out))
+    if not found:
+        raise CommandError(f"{pattern}: no file matches this pattern{_elsewhere(left_out)}")
+    return [Named(path, at) for path in found]
 
 
 def _below(directory: Path, reading: Reading, left_out: Counter[str]) -> list[Named]:
     root = str(directory)
     at = len(root.rstrip(os.sep)) + 1
-    found = sorted(_walked(root, reading, left_out), key=natural)
+    walked = sorted(_walked(root, reading, left_out), key=natural)
+    found = list(_files(walked, root, reading, left_out))
     if not found:
-        raise CommandError(_nothing_known(directory, reading))
+        raise CommandError(_nothing_known(directory, reading) + _elsewhere(left_out))
     _refuse_unclear(directory, found)
     return [Named(path, at) for path in found]
 
 
 def _walked(root: str, reading: Reading, left_out: Counter[str]) -> Iterator[str]:
+    """Yield the paths below a directory that have a known suffix, or are mails by their content."""
     by_name = reading.format is None
 
     def refuse(error: OSError) -> None:
         raise CommandError(f"{error.filename}: {error.strerror}")
 
-    for folder, folders, names in os.walk(root, onerror=refuse):
+    been = set()
+    for folder, folders, names in os.walk(root, onerror=refuse, followlinks=reading.follow_links):
+        status = os.stat(folder)  # noqa: PTH116 -- of a million
+        if (status.st_dev, status.st_ino) in been:
+            folders.clear()  # A link has led to where the walk has been.
+            continue
+        been.add((status.st_dev, status.st_ino))
         hidden = [name for name in (*folders, *names) if name.startswith((".", "_"))]
         left_out["hidden"] += len(hidden)
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        left_out["links to directories"] += sum(Path(folder, name).is_symlink() for name in folders)
+        if not reading.follow_links:
+            links = sum(Path(folder, name).is_symlink() for name in folders)
+            left_out["links to directories"] += links
         for name in names:
             if name.startswith((".", "_")):
                 continue
             path = os.path.join(folder, name)  # noqa: PTH118 -- of a million files
             if suffix_of(name) not in reading.suffixes and not (by_name and _has_mail(path)):
                 left_out[PurePath(name).suffix or "without a suffix"] += 1
-            elif (why := _no_file(path)) is not None:
-                left_out[why] += 1
             else:
                 yield path
+
+
+def _files(
+    paths: Iterable[str], root: str, reading: Reading, left_out: Counter[str]
+) -> Iterator[str]:
+    """Yield the paths that lead to files, below ``root`` unless links may lead out of it."""
+    real = cache(os.path.realpath)
+    top = os.path.join(real(root), "")  # noqa: PTH118 -- as below
+    state = os.path.join(real(reading.state or os.devnull), "")  # noqa: PTH118 -- as below
+    for path in paths:
+        if (why := _no_file(path)) is not None:
+            left_out[why] += why != "directories"
+            continue
+        folder, name = os.path.split(path)
+        place = real(path) if os.path.islink(path) else os.path.join(real(folder), name)  # noqa: PTH114, PTH118 -- of a million files
+        if place.startswith(state):
+            left_out["files of --state"] += 1
+        elif reading.follow_links or place.startswith(top):
+            yield path
+        else:
+            left_out[_OUTSIDE] += 1
+
+
+def _elsewhere(left_out: Counter[str]) -> str:
+    outside = left_out[_OUTSIDE] + left_out["links to directories"]
+    return "; there are links, and --follow-links follows them out of it" if outside else ""
 
 
 def _has_mail(path: str) -> bool:
@@ -201,7 +267,9 @@ def _no_file(path: str) -> str | None:
         mode = os.stat(path).st_mode  # noqa: PTH116 -- of a million files
     except OSError:
         return "broken links"
-    return None if stat.S_ISREG(mode) else "pipes and devices"
+    if stat.S_ISREG(mode):
+        return None
+    return "directories" if stat.S_ISDIR(mode) else "pipes and devices"
 
 
 def _refuse_unclear(directory: object, found: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final, Literal, Self, TypeAlias
 
 from worker.cli.errors import CommandError
@@ -68,13 +68,24 @@ class Reading:
     format: json: lines or rows with fields. text: a file is a text; mails and WARC records are
         documents of their own. lines: a line is a text. None: by the names of the files.
     encoding: of what doesn't name its own; None: UTF-8, or what a byte order mark says.
+    follow_links: whether links in a directory may lead out of it.
+    state: a directory with an index, which isn't read.
     """
 
     format: FileFormat | None = None
     encoding: str | None = None
+    follow_links: bool = False
+    state: Path | None = None
 
     @classmethod
-    def given(cls, format_: str | None, encoding: str | None, documents: DocumentsSection) -> Self:
+    def given(
+        cls,
+        format_: str | None,
+        encoding: str | None,
+        documents: DocumentsSection,
+        *,
+        follow_links: bool = False,
+    ) -> Self:
         """Return what the options say; by default, plain text documents are in files of text.
 
         Raises:
@@ -87,7 +98,7 @@ class Reading:
                 chosen = "text" if documents.format == "text" else None
             case _:
                 raise CommandError(f"--format: got {format_!r}, must be json, text or lines")
-        return cls(chosen, None if encoding is None else checked(encoding))
+        return cls(chosen, None if encoding is None else checked(encoding), follow_links)
 
     def offline(self, settings: Settings) -> Settings:
         """Return settings by which a filter of files reads what is made of the documents.

@@ -41,6 +41,25 @@ def test_an_empty_id_or_time_is_null_and_all_else_is_text(tmp_path: Path) -> Non
     ]
 
 
+def test_columns_without_a_name_are_called_by_their_numbers(tmp_path: Path) -> None:
+    file = table(tmp_path, ",text,column_4,,\n0,a,b,c,\n1,a,b,,d\n")
+    assert [json.loads(line.raw) for line in lines_of(file)] == [
+        {"column_1": "0", "text": "a", "column_4": "b", "column_4_": "c"},
+        {"column_1": "1", "text": "a", "column_4": "b", "column_5": "d"},
+    ]
+    file = table(tmp_path, "text" + "," * 50_000 + ("\na" + "," * 50_000) * 5)
+    assert [line.raw for line in lines_of(file)] == [b'{"text":"a"}\n'] * 5
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
+def test_a_first_line_may_say_what_separates_cells(separator: str, tmp_path: Path) -> None:
+    rows = [f"sep={separator}", f"id{separator}text", f"1{separator}a"]
+    for mark, end in (("", "\n"), ("\ufeff", "\r\n")):
+        for name in ("docs.csv", "docs.tsv"):
+            file = table(tmp_path, mark + end.join(rows) + end, name)
+            assert documents_of(file) == [(f"{name}:3", '{"id":"1","text":"a"}')]
+
+
 @pytest.mark.parametrize(
     ("row", "fault"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from random import Random
 
@@ -33,7 +34,7 @@ def test_numbers_in_names_count_as_numbers(tmp_path: Path) -> None:
     made(tmp_path, *sorted(MONTHS), "2/a.txt", "10/a.txt", "b/x01.txt", "b/x1.txt", "b/x.txt")
     listed = ["2/a.txt", "10/a.txt", "b/x.txt", "b/x01.txt", "b/x1.txt", *MONTHS]
     assert bases(tmp_path) == listed
-    assert bases(tmp_path / "**" / "*.txt") == listed
+    assert bases(tmp_path / "**" / "*.txt") == bases(tmp_path / "**") == listed
     assert bases(tmp_path / "news-*.txt") == MONTHS
 
 
@@ -72,12 +73,13 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     (folder / "link.txt").symlink_to("a.txt")
     os.mkfifo(folder / "pipe.txt")
     found = named_files([folder], Reading())
-    assert [named.base for named in found.files] == ["a.txt", "b.md", "link.txt"]
+    assert [named.base for named in found.files] == ["a.txt", "b.md"]
     assert +found.left_out == {
         "hidden": 2,
         ".png": 1,
         "without a suffix": 1,
         "links to directories": 1,
+        "files named again": 1,
         "broken links": 1,
         "pipes and devices": 1,
     }
@@ -85,15 +87,77 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         summary = inputs.summary()
     assert summary is not None
     assert summary.startswith("left out: hidden 2, ")
-    assert summary.count(", ") == 5
+    assert summary.count(", ") == 6
 
 
-def test_a_pattern_that_meets_itself_reads_each_file_once(tmp_path: Path) -> None:
-    folder = made(tmp_path / "folder", "a/x.txt", "b.txt")
-    (folder / "a" / "loop").symlink_to("..")
-    found = named_files([folder / "**" / "*.txt"], Reading())
-    assert [named.base for named in found.files] == ["a/x.txt", "b.txt"]
-    assert found.left_out["links to files that are read"] > 0
+def linked(tmp_path: Path) -> Path:
+    """Return a folder with three files, many names of them, and links out of it and to itself."""
+    folder = made(tmp_path / "folder", "b.txt", "a/x.txt", "a/y.txt")
+    made(tmp_path, "elsewhere/z.txt", "elsewhere/deep/w.txt")
+    (folder / "a.txt").symlink_to("b.txt")
+    (folder / "last.txt").symlink_to("a/x.txt")
+    (folder / "hard.txt").hardlink_to(folder / "b.txt")
+    (folder / "out.txt").symlink_to(tmp_path / "elsewhere" / "z.txt")
+    (folder / "a" / "out").symlink_to(tmp_path / "elsewhere")
+    for number in range(3):
+        (folder / "a" / f"loop{number}").symlink_to("..")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "names", [[""], ["**/*.txt"], ["*.txt", "a", "*/*.txt"], ["", "a", "**/*.txt"]]
+)
+def test_each_file_is_read_once_whatever_links_to_it(names: list[str], tmp_path: Path) -> None:
+    folder = linked(tmp_path)
+    given = [folder / name for name in names]
+    found = named_files(given, Reading())
+    assert sorted(os.path.realpath(named.path) for named in found.files) == [
+        str(folder / name) for name in ("a/x.txt", "a/y.txt", "b.txt")
+    ]
+    assert found.left_out["files named again"] >= 2
+    assert found.left_out["links out of the folder"] >= 1
+
+    followed = named_files(given, Reading(follow_links=True))
+    more = {os.path.realpath(named.path) for named in followed.files}
+    assert more >= {str(folder / "b.txt"), str(tmp_path / "elsewhere" / "z.txt")}
+    assert len(more) == len(followed.files)
+    deep = str(tmp_path / "elsewhere" / "deep" / "w.txt")
+    assert (deep in more) is ("" in names or "a" in names)
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    folder = linked(tmp_path)
+    given = [folder / "out.txt", folder / "b.txt", folder / "b.txt", folder / "hard.txt"]
+    found = named_files(given, Reading())
+    assert [named.base for named in found.files] == ["out.txt", "b.txt"]
+    assert +found.left_out == {"files named again": 2}
+
+
+def test_a_folder_of_links_out_of_it_is_an_error_that_says_so(tmp_path: Path) -> None:
+    folder = made(tmp_path / "folder", "none")
+    (folder / "a.txt").symlink_to(made(tmp_path / "other", "b.txt") / "b.txt")
+    for given in (folder, folder / "*.txt"):
+        with pytest.raises(CommandError, match="; there are links, and --follow-links follows"):
+            named_files([given], Reading())
+        assert [one.base for one in named_files([given], Reading(follow_links=True)).files] == [
+            "a.txt"
+        ]
+
+
+def test_an_index_in_the_folder_is_not_read(tmp_path: Path) -> None:
+    made(tmp_path, "a.jsonl", "state/b.jsonl", "state/c/d.json", "states/e.jsonl")
+    for given in (tmp_path, tmp_path / "**" / "*.json*"):
+        found = named_files([given], Reading(state=tmp_path / "state"))
+        assert [named.base for named in found.files] == ["a.jsonl", "states/e.jsonl"]
+        assert +found.left_out == {"files of --state": 2}
+
+
+def test_a_pattern_that_is_none_is_an_error(tmp_path: Path) -> None:
+    made(tmp_path, "a/x.txt", "b.txt")
+    assert bases(tmp_path / "a" / ".." / "*.txt") == ["b.txt"]
+    for pattern in ("[a-", "***/x/*.md"):
+        with pytest.raises(CommandError, match=re.escape(f"{tmp_path}/{pattern}: ")):
+            named_files([tmp_path / pattern], Reading())
 
 
 def test_names_begin_below_what_is_fixed_in_a_pattern(

@@ -76,6 +76,13 @@ def test_objects_are_found_and_read_in_natural_order(
     assert ids(f"{bucket}/{path}") == found
 
 
+def test_each_object_is_read_once_however_often_it_is_named(bucket: str) -> None:
+    named = [f"{bucket}/{path}" for path in ("day/part-10.jsonl", "day/part-*", "day", "*/a.jsonl")]
+    assert ids(*named) == ["ten", "two", "one", "a"]
+    with Inputs(named, DocumentsSection()) as inputs:
+        assert inputs.left_out["files named again"] == 3
+
+
 def test_what_is_left_out_is_counted(bucket: str) -> None:
     with Inputs([f"{bucket}/day"], DocumentsSection()) as inputs:
         assert inputs.summary() == "left out: hidden 2, .png 1"
