@@ -23,6 +23,7 @@ from worker.stages.order import Placed
 from worker.wire import Correction, FingerprintFrame, Kind
 
 __all__ = [
+    "MOST_ALLOWANCES",
     "NO_CORRECTIONS",
     "Allowance",
     "Allowed",
