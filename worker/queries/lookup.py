@@ -224,24 +224,29 @@ class Lookup(Closing):
         reader = self._reader(topics)
         deadline = self._clock() + _SECONDS
         found: list[Document] = []
-        searched, complete = 0, True
+        searched, complete, late = 0, True, False
         try:
             for window in windows(self._spans(reader, topics)):
                 here = []
+                read = 0
                 for record in records_of(reader, window, self._clock):
+                    read += 1
+                    if late := self._clock() > deadline:
+                        break
                     if matches(record):
                         verdict = "unique" if record.topic == topics[0] else "duplicate"
                         here.append(document_of(self._documents, record, verdict))
                 kept = [one for one in here if one is not None]
                 found += sorted(kept, key=lambda one: -one.sequence)
-                searched += sum(high - low for low, high in window.values())
-                late = self._clock() > deadline or searched > _MOST_OFFSETS
-                if late or len(found) >= _FOUND:
+                searched += read if late else sum(high - low for low, high in window.values())
+                if late or searched > _MOST_OFFSETS or len(found) >= _FOUND:
                     complete = False
                     break
         except BusError:
             self.close()
             raise
+        if late:  # The reader would go on with the rest of the window.
+            self.close()
         return Documents(found[:_FOUND], searched, complete)
 
     def _spans(self, reader: LogReader, topics: Sequence[str]) -> Spans:
