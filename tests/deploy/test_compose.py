@@ -143,7 +143,7 @@ def test_the_page_takes_a_token_and_is_open_on_this_machine_alone(
         token_file=token,
         tls_in_front=serve["environment"]["NEARDUP_SERVE__TLS_IN_FRONT"] == "true",
     )
-    assert Rights.of(at).given(Headers()) == frozenset()
+    assert Rights.of(at, "neardup").given(Headers()) == frozenset()
 
 
 def test_each_worker_has_a_volume_of_its_own(

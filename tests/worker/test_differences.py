@@ -1,6 +1,7 @@
 """What differs between two texts, and what of that counts."""
 
 from functools import partial
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -77,3 +78,40 @@ def test_long_texts_are_compared_from_their_first_difference_that_counts() -> No
 def test_a_text_without_a_space_is_no_single_word() -> None:
     found = differences("x" * 2_000_000, "x" * 2_000_000 + "y", PLAIN)
     assert sum(len(span.left) for span in found.spans) < 200_000
+
+
+TAIL = " and then the same words again" * 500
+HOSTILE = {
+    "dots between different words": ("".join(f".{{}}{at}" for at in range(750)), "u", "v"),
+    "long words": ("".join(f".{{}}{at}{'x' * 70}" for at in range(750)), "u", "v"),
+    "marks": ("".join(f".{{}}{at}\u1f82\u0301\u0301" for at in range(750)), "u", "v"),
+    "signs": ("." * 700 + "{}" * 700, ".", ","),
+    "the same word": ("a {} " * 700, "b", "c"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_work_is_bounded_whatever_the_texts_are(name: str) -> None:
+    pattern, one, other = HOSTILE[name]
+    left, right = (pattern.replace("{}", sign) + TAIL for sign in (one, other))
+    normalised = 0
+
+    def form(text: str) -> str:
+        nonlocal normalised
+        normalised += len(text)
+        return PLAIN(text)
+
+    began = process_time()
+    found = differences(left, right, form)
+    assert process_time() - began < 10.0  # It took minutes once.
+    assert normalised < 33_000_000
+    assert any(span.kind == "counts" for span in found.spans)
+    assert all((span.kind == "same") == (span.left == span.right) for span in found.spans)
+
+
+def test_of_very_many_differences_neighbours_are_judged_together() -> None:
+    left = "".join(f".U{at}{'x' * 75}" for at in range(750))
+    found = differences(left, left.replace("U", "v", 700).replace("U", "u"), PLAIN)
+    assert found.coarse
+    assert {span.kind for span in found.spans} == {"same", "counts", "aside"}
+    assert not differences("The CAT sat", "the dog sat", PLAIN).coarse

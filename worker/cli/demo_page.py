@@ -114,7 +114,12 @@ def page_of(
         stack.callback(ended.set)
         at = settings.serve
         served = answering(
-            at, service.query, service.most_bytes, groups=service.groups, desk=service.desk
+            at,
+            service.query,
+            service.most_bytes,
+            app=settings.app,
+            groups=service.groups,
+            desk=service.desk,
         )
         port = stack.enter_context(served)
         yield url(at.host, port)

@@ -50,7 +50,7 @@ DOCUMENTS = "Documents"
 """The group of options about the documents in files."""
 SERVE_PORT = 9465
 """Where `neardup serve` is asked."""
-_SERVE_EXTRA = frozenset({"httptools", "starlette", "uvicorn"})
+_SERVE_EXTRA = frozenset({"h11", "starlette", "uvicorn"})
 
 Bootstrap = Annotated[
     str | None,

@@ -68,7 +68,12 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
             _log.info("metrics and health on %s", url(worker.http_host, port))
         at = settings.serve
         answers = answering(
-            at, service.query, service.most_bytes, groups=service.groups, desk=service.desk
+            at,
+            service.query,
+            service.most_bytes,
+            app=settings.app,
+            groups=service.groups,
+            desk=service.desk,
         )
         asked = stack.enter_context(answers)
         scheme = "http" if at.tls_cert_file is None else "https"

@@ -30,6 +30,7 @@ from worker.groups.rows import (
     BY_LAST,
     BY_SIZE,
     FOREVER,
+    FORGOTTEN,
     GROUPS,
     IDS,
     MEMBERS,
@@ -119,14 +120,14 @@ class Joining:
         first = placed.number << POSITION_BITS
         for row in range(placed.count) if replaces else sorted(matches):
             while forgotten and forgotten[0][0] <= row:
-                self._forget(forgotten.pop(0)[1])
+                self._erase(first, *forgotten.pop(0))
             self._now = nows[row]
             if replaces:
                 self._forget(ids[row])
             if row in matches and not self._is_again(ids[row]):
                 self._join(first + row, ids[row], times[row], matches[row])
-        for _, ident in forgotten:
-            self._forget(ident)
+        for before_row, ident in forgotten:
+            self._erase(first, before_row, ident)
         self._now = self._clock.now
         if self._now is not None:
             self._let_go(UNKNOWN if before is None else before, self._now)
@@ -237,6 +238,11 @@ class Joining:
     def _queue(self, sequence: int, member: Member) -> None:
         if member.due != FOREVER:
             self._changes.put(QUEUE, moment(member.due) + key(sequence))
+
+    def _erase(self, first: int, row: int, ident: bytes) -> None:
+        """Forget the documents with an id that came before a row of the frame, members or not."""
+        self._changes.put(FORGOTTEN, digest(ident), key(first + row))
+        self._forget(ident)
 
     def _forget(self, ident: bytes) -> None:
         """Remove the members that have an id."""

@@ -15,6 +15,7 @@ from worker.groups.rows import (
     BY_GROWTH,
     BY_LAST,
     BY_SIZE,
+    FORGOTTEN,
     GROUPS,
     IDS,
     MEMBERS,
@@ -149,3 +150,8 @@ class GroupsReader:
         """Return the group of the latest document that has an id."""
         latest = max((rest for rest, _ in span(self._rows, IDS + digest(ident))), default=None)
         return None if latest is None else self.named(number(latest))
+
+    def forgotten(self, ident: bytes, sequence: int) -> bool:
+        """Return whether the document with an id and a sequence number was forgotten later."""
+        row = self._rows.get(FORGOTTEN + digest(ident))
+        return row is not None and sequence < number(row)

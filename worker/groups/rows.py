@@ -15,6 +15,7 @@ __all__ = [
     "BY_LAST",
     "BY_SIZE",
     "FOREVER",
+    "FORGOTTEN",
     "GROUPS",
     "HEADER",
     "IDS",
@@ -38,6 +39,8 @@ PROGRESS = b"!"
 HEADER = b"#"
 PENDING = b"a"
 """Offset of a frame; shard -> what it has found, until all shards have noted the frame."""
+FORGOTTEN = b"f"
+"""Digest of an id -> the sequence number from which on a document with it isn't forgotten."""
 GROUPS = b"g"
 """Group -> `Group`."""
 IDS = b"i"

@@ -41,7 +41,7 @@ __all__ = ["GroupStore", "GroupsUnusable", "Terms"]
 
 T = TypeVar("T")
 
-_FORMAT = 1
+_FORMAT = 2
 _OPEN_FILES = 128
 _MERGED_FLUSHES = 4
 _ERASURE_SHARE = 0.5

@@ -14,7 +14,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,7 +22,7 @@ from http import HTTPStatus
 from worker.http.probes import answer
 from worker.settings import ConfigurationError
 
-__all__ = ["Limits", "listening", "serving", "url"]
+__all__ = ["Limits", "accepted", "listening", "serving", "url"]
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +90,21 @@ def listening(host: str, port: int, settings: str, option: str) -> socket.socket
     )
 
 
+async def accepted(listener: socket.socket, what: str) -> AsyncIterator[socket.socket]:
+    """Yield connections for ever. One that can't be accepted is logged as ``what``."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            connection, _ = await loop.sock_accept(listener)
+        except OSError as error:
+            if error.errno != errno.ECONNABORTED:
+                _log.warning("%s: can't accept: %s", what, error.strerror)
+                await asyncio.sleep(_PAUSE_SECONDS)
+        else:
+            yield connection
+            await asyncio.sleep(0)  # What was accepted goes on, even if more come all the time.
+
+
 @contextmanager
 def serving(
     host: str, port: int, respond: Callable[[bytes], bytes], limits: Limits | None = None
@@ -142,14 +157,7 @@ class _Server:
         accepting.cancel()
 
     async def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = await self._loop.sock_accept(self._listener)
-            except OSError as error:
-                if error.errno != errno.ECONNABORTED:
-                    _log.warning("metrics and health: can't accept: %s", error.strerror)
-                    await asyncio.sleep(_PAUSE_SECONDS)
-                continue
+        async for connection in accepted(self._listener, "metrics and health"):
             task = asyncio.create_task(self._handle(connection))
             self._open[task] = connection
             task.add_done_callback(self._close)

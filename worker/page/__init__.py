@@ -31,13 +31,12 @@ VIEWS = (
     "/",
     "/pair",
     "/campaigns",
-    "/campaigns/{group:path}",
     "/ask",
     "/search",
     "/flow",
     "/corrections",
 )
-"""The addresses of the page's views."""
+"""The addresses of the page's views. They are beside one another, so relative ones lead to them."""
 
 _KINDS = {
     "css": "text/css; charset=utf-8",

@@ -1,16 +1,17 @@
 """What clients may ask over HTTP: ``POST /v1/query``, what `Reading` has, and the page.
 
 A web page that an operator looks at can make the browser send requests to a server on the same
-machine or network, by a name of its own that it lets point there (DNS rebinding). So `Host` and
-`Origin` must be of the server. A body must be declared as JSON, which a browser sends to another
-origin only if that allows it. A browser that says that the page of another site asks is refused.
+machine or network, by a name of its own that it lets point there (DNS rebinding). So `Host` must
+name the server, and `Origin` must be the server as the client calls it: scheme, host and port. A
+body must be declared as JSON, which a browser sends to another origin only if that allows it. A
+browser that says that the page of another site asks is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
@@ -21,18 +22,18 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from worker.files.closing import Closing
-from worker.page import HEADERS, page_routes
+from worker.page import page_routes
 from worker.queries.answers import error
 from worker.queries.desk import Desk
 from worker.queries.group_pages import AskedGroups, no_groups
 from worker.queries.pages import PATH
-from worker.queries.questions import BadRequest
-from worker.queries.reading import Reading
+from worker.queries.reading import READ, Reading, shown_to, while_there
 from worker.queries.responder import Respond, Responder, Said
 from worker.queries.rights import Right, Rights
+from worker.settings.sections import ServeSection
 
 __all__ = ["QueryApi"]
 
@@ -48,11 +49,10 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _API = "/v1/"
 _OPEN = frozenset({"/v1/session", "/v1/openapi.json"})
 """What of the API needs no right."""
-_READ = "neardup.read"
-"""In the scope of a request whose body was read: there is none to wait for."""
 _ELSEWHERE = frozenset({"cross-site", "same-site"})
-_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::\d{1,5})?")
+_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::(\d{1,5}))?")
 """A host and maybe a port; IPv6 has brackets."""
+_PORTS = {"http": "80", "https": "443"}
 
 
 class QueryApi(Closing):
@@ -62,7 +62,7 @@ class QueryApi(Closing):
         self,
         respond: Respond,
         most_bytes: int,
-        hosts: Collection[str],
+        at: ServeSection,
         seconds: float,
         *,
         rights: Rights,
@@ -71,14 +71,14 @@ class QueryApi(Closing):
     ) -> None:
         """Begin.
 
-        ``most_bytes`` is the size of a body at most. ``hosts`` are the names by which the server
-        may be called beside those of loopback. ``seconds`` is how long an answer may take.
+        ``most_bytes`` is the size of a body at most. ``at`` has the names by which the server may
+        be called, and whether it has TLS. ``seconds`` is how long an answer may take.
         ``groups`` answers what is asked of the groups; ``desk`` returns what answers the rest, once
         it is there.
         """
         self._most_bytes = most_bytes
         self._seconds = seconds
-        self._bodies = _Bodies(_BODIES_BYTES)
+        self._bodies = _Bodies(_BODIES_BYTES, most_bytes)
         self._short, self._long = (Responder(respond, most) for most in (_TOGETHER, 1))
         self._reading = Reading(desk, groups, self._body, rights, seconds)
         app = Starlette(
@@ -88,27 +88,29 @@ class QueryApi(Closing):
                 *page_routes(),
             ],
             middleware=[
-                Middleware(_OwnHosts, hosts=_LOOPBACK | {host.lower() for host in hosts}),
+                Middleware(_OwnHosts, at=at),
                 Middleware(_Allowed, rights=rights),
             ],
-            exception_handlers={HTTPException: _refused, Exception: _failed},
+            exception_handlers={
+                HTTPException: _refused,
+                ClientDisconnect: _gone,
+                Exception: _failed,
+            },
         )
-        self.app: ASGIApp = _Guarded(app)
+        app.router.redirect_slashes = False  # It would lead out of a proxy's path.
+        self.app: ASGIApp = app
 
     async def _query(self, request: Request) -> Response:
         try:
-            async with self._bodies.received(request, self._length(request)) as body:
+            self._check(request)
+            async with self._bodies.received(request) as body:
                 responder = self._long if len(body) > _LONG_BYTES else self._short
                 async with asyncio.timeout(self._seconds):
-                    status, said = await responder.answer(body)
+                    status, said = await while_there(request, responder.answer(body))
         except TimeoutError:
             status = HTTPStatus.SERVICE_UNAVAILABLE
             said = error(f"there was no answer within {self._seconds:g} s")
-        except BadRequest as why:
-            status, said = HTTPStatus.BAD_REQUEST, error(str(why))
-        except ClientDisconnect:
-            return Response()  # Nobody is there to get it.
-        return Response(said, status, _UNSTORED, _JSON)
+        return Response(shown_to(request, said), status, _UNSTORED, _JSON)
 
     async def _body(self, request: Request) -> bytes:
         """Return the body of a request.
@@ -116,21 +118,17 @@ class QueryApi(Closing):
         Raises:
             HTTPException: it may not be posted.
         """
-        try:
-            async with self._bodies.received(request, self._length(request)) as body:
-                request.scope[_READ] = True
-                return body
-        except BadRequest as why:
-            raise HTTPException(HTTPStatus.BAD_REQUEST, str(why)) from None
-        except ClientDisconnect:
-            raise HTTPException(HTTPStatus.BAD_REQUEST, "the client has gone") from None
+        self._check(request)
+        async with self._bodies.received(request) as body:
+            request.scope[READ] = True
+            return body
 
     def end_streams(self) -> None:
         """End what would go on for ever; from any thread."""
         self._reading.end()
 
-    def _length(self, request: Request) -> int:
-        """Return the length of a body that may be posted.
+    def _check(self, request: Request) -> None:
+        """Refuse a body that may not be posted, as far as its headers say so.
 
         Raises:
             HTTPException: it may not.
@@ -140,15 +138,8 @@ class QueryApi(Closing):
             raise HTTPException(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the header Content-Type must be {_JSON}"
             )
-        length = request.headers.get("content-length")
-        if length is None:
-            raise HTTPException(HTTPStatus.LENGTH_REQUIRED, "the header Content-Length is missing")
-        if int(length) > self._most_bytes:
-            raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the body has {length} bytes, and may have {self._most_bytes}",
-            )
-        return int(length)
+        if int(request.headers.get("content-length", "0")) > self._most_bytes:
+            raise _too_long(self._most_bytes)
 
     def close(self) -> None:
         """Answer what waits, and end the threads. Call it when nobody asks any more."""
@@ -157,24 +148,30 @@ class QueryApi(Closing):
         self._long.end()
 
 
+def _too_long(most: int) -> HTTPException:
+    return HTTPException(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body may have {most} bytes, and has more"
+    )
+
+
 class _Bodies:
     """The bodies that are being received, or wait for their answer, within a bounded memory.
 
     If there is no room for more, the client that has taken longest to send its own must give up.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, of_one: int) -> None:
         self._left = most_bytes
+        self._of_one = of_one
         self._coming: dict[asyncio.Timeout, None] = {}
 
     @asynccontextmanager
-    async def received(self, request: Request, length: int) -> AsyncIterator[bytes]:
+    async def received(self, request: Request) -> AsyncIterator[bytes]:
         """Yield the body.
 
         Raises:
             ClientDisconnect: the client has gone.
-            HTTPException: there is no room.
-            BadRequest: it has another length.
+            HTTPException: there is no room, or it is too long.
         """
         held = 0
         parts = []
@@ -186,11 +183,11 @@ class _Bodies:
                         parts.append(part)
                         held += len(part)
                         self._left -= len(part)
+                        if held > self._of_one:
+                            raise _too_long(self._of_one)
                         self._make_room()
                 finally:
                     del self._coming[patience]
-            if held != length:
-                raise BadRequest(f"the body has {held} bytes, and not {length}")
             body = b"".join(parts)
             parts.clear()
         except TimeoutError:
@@ -209,24 +206,6 @@ class _Bodies:
             longest = next(iter(self._coming))
             if not longest.expired():
                 longest.reschedule(0)
-
-
-class _Guarded:
-    """Adds to each answer what keeps browsers from running, framing or guessing what it holds."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._headers = [(name.lower().encode(), one.encode()) for name, one in HEADERS.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *self._headers]
-            await send(message)
-
-        await self._app(scope, receive, guarded)
 
 
 class _Allowed:
@@ -254,9 +233,10 @@ class _Allowed:
 class _OwnHosts:
     """Refuses requests that were meant for another host, or that another's page has sent."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, at: ServeSection) -> None:
         self._app = app
-        self._hosts = hosts
+        self._hosts = _LOOPBACK | {host.lower() for host in (at.host, *at.hosts)}
+        self._scheme = "http" if at.tls_cert_file is None and not at.tls_in_front else "https"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -264,7 +244,8 @@ class _OwnHosts:
         # Whoever names the address of the connection has no name that could point elsewhere.
         own = (scope["server"] or ("",))[0].removeprefix("::ffff:")
         called, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(called) != 1 or not self._allows(called[0], own):
+        place = self._place(called[0]) if len(called) == 1 else None
+        if place is None or place[0] not in {*self._hosts, own}:
             reason = (
                 f"the host {', '.join(called)!r} is not this server; serve.hosts has the names"
                 " that it may be called by"
@@ -273,16 +254,23 @@ class _OwnHosts:
         elif scope["path"].startswith(_API) and headers.get("sec-fetch-site") in _ELSEWHERE:
             reason = "pages of other sites may not ask this server"
             await _Refusal(HTTPStatus.FORBIDDEN, reason)(scope, receive, send)
-        elif not all(self._allows(one.partition("://")[2], own) for one in origins):
-            reason = f"pages of {', '.join(origins)!r} may not ask this server (serve.hosts)"
+        elif not all(self._is_own(one, place) for one in origins):
+            reason = (
+                f"pages of {', '.join(origins)!r} may not ask this server, which is"
+                f" {self._scheme}://{called[0]} (serve.tls_in_front if a proxy has TLS)"
+            )
             await _Refusal(HTTPStatus.FORBIDDEN, reason)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _allows(self, authority: str, own: str) -> bool:
+    def _is_own(self, origin: str, place: tuple[str, str]) -> bool:
+        scheme, _, authority = origin.partition("://")
+        return scheme == self._scheme and self._place(authority) == place
+
+    def _place(self, authority: str) -> tuple[str, str] | None:
+        """Return a host and its port; None if it names none."""
         found = _AUTHORITY.fullmatch(authority.lower())
-        host = found and (found[1] or found[2])
-        return host is not None and (host in self._hosts or host == own)
+        return None if found is None else (found[1] or found[2], found[3] or _PORTS[self._scheme])
 
 
 class _Refusal(Response):
@@ -316,9 +304,15 @@ async def _refused(request: Request, why: Exception) -> Response:
     if request.url.path == PATH and why.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         reason = "queries are posted"
     headers = {**_UNSTORED, **(why.headers or {})}
-    if request.scope.get(_READ):
+    if request.scope.get(READ):
         return Response(error(reason), why.status_code, headers, _JSON)
     return _Refusal(why.status_code, reason, headers)
+
+
+async def _gone(request: Request, why: Exception) -> Response:
+    """Return anything: nobody is there to get it."""
+    del request, why
+    return Response()
 
 
 async def _failed(request: Request, why: Exception) -> Response:

@@ -38,11 +38,12 @@ class Comparer:
             return self._of_long(sides, left, right)
         parameters = self._fingerprinter.parameters
         pair = compare(self._fingerprinter, left, right)
-        spans, cut = self._spans(left, right)
+        spans, cut, coarse = self._spans(left, right)
         return Comparison(
             *sides,
             spans,
             cut,
+            coarse,
             None,
             "duplicate" if pair.duplicates else "unique",
             pair.threshold,
@@ -56,10 +57,10 @@ class Comparer:
             (len(pair.left_out[0]), len(pair.left_out[1])),
         )
 
-    def _spans(self, left: str, right: str) -> tuple[list[Span], bool]:
-        """Return two texts as spans, and whether these are parts of longer texts."""
+    def _spans(self, left: str, right: str) -> tuple[list[Span], bool, bool]:
+        """Return two texts as spans, and whether these are parts of longer texts, and coarse."""
         found = differences(left, right, self._fingerprinter.normalise)
-        return list(found.spans), found.begins_later or found.ends_earlier
+        return list(found.spans), found.begins_later or found.ends_earlier, found.coarse
 
     def _of_long(self, sides: tuple[Compared, Compared], left: str, right: str) -> Comparison:
         made = self._fingerprinter
@@ -67,12 +68,13 @@ class Comparer:
         estimate = float(similarity(prints.sketches[0], prints.sketches[1:])[0])
         equal = prints.keys[0] == prints.keys[1]
         parameters = made.parameters
-        spans, cut = self._spans(left, right)
+        spans, cut, coarse = self._spans(left, right)
         similar = estimate >= parameters.threshold and bool(equal.any())
         return Comparison(
             *sides,
             spans,
             cut=cut,
+            coarse=coarse,
             reason=None,
             verdict="duplicate" if similar else "unique",
             threshold=parameters.threshold,
@@ -91,6 +93,7 @@ class Comparer:
             *sides,
             [],
             cut=False,
+            coarse=False,
             reason=reason,
             verdict=None,
             threshold=parameters.threshold,

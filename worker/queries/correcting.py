@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from time import monotonic
 from typing import Annotated, Literal
 
 import msgspec
@@ -14,17 +15,19 @@ from worker.bus import Bus, Outgoing, Record
 from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.queries.following import Following
-from worker.queries.lookup import Gone, Lookup
+from worker.queries.lookup import FORGOTTEN, Gone, Lookup
 from worker.queries.views import Sequence, Side
 from worker.settings import Settings
-from worker.stages.corrections import Allowance, Erasure, erasure_name
+from worker.stages.corrections import MOST_ALLOWANCES, Allowance, Erasure, erasure_name
 from worker.topology import Topology
 from worker.wire import Note, Request
 from worker.wire.headers import FORGET
 
-__all__ = ["Correct", "Corrected", "Correcting", "Made", "MadeList"]
+__all__ = ["Correct", "Corrected", "Correcting", "Made", "MadeList", "Refused"]
 
 _SECONDS = 10.0
+_SENT_SECONDS = 60.0
+"""How long what this server has sent may take until its copy of shard 0 has it."""
 
 _Why = Annotated[str, msgspec.Meta(max_length=200)]
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
@@ -102,11 +105,20 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class MadeList(msgspec.Struct, frozen=True):
-    """Corrections, the latest first; ``count`` are all, ``next`` is the cursor of those before."""
+    """Corrections, the latest first; ``count`` are all, ``next`` is the cursor of those before.
+
+    ``allowances`` of them are allowances, of which ``most_allowances`` hold at once.
+    """
 
     corrections: list[Made]
     count: int
+    allowances: int
+    most_allowances: int
     next: str | None
+
+
+class Refused(Exception):
+    """A correction would not hold; the message says why. Nothing was sent."""
 
 
 class Correcting(Closing):
@@ -127,6 +139,8 @@ class Correcting(Closing):
         self._window_ms = window_ms
         self._by = corrector(settings)
         self._documents = document_format(settings)
+        self._sent: dict[str, float] = {}
+        """When this server has sent an allowance, by its id: it may not hold yet."""
         self._fingerprinter = Fingerprinter(topology.layout.parameters)
         self._lookup = Lookup(settings, topology, bus)
 
@@ -144,6 +158,8 @@ class Correcting(Closing):
         return MadeList(
             [self._seen(one) for one in some],
             len(found),
+            len(held.allowances),
+            MOST_ALLOWANCES,
             str(after) if after < len(found) else None,
         )
 
@@ -158,9 +174,15 @@ class Correcting(Closing):
             until,
             note.by,
             note.why,
-            note.text,
+            "" if self._is_forgotten(one) else note.text,
             isinstance(one, Allowance) and one.exact,
             note.source,
+        )
+
+    def _is_forgotten(self, one: Allowance | Erasure) -> bool:
+        """Return whether the document was forgotten whose text is allowed."""
+        return isinstance(one, Allowance) and self._following.forgotten(
+            one.id, 0, lambda: one.since
         )
 
     def correct(self, asked: Correct) -> Corrected:
@@ -168,8 +190,9 @@ class Correcting(Closing):
 
         Raises:
             CorrectionError: the text can't be allowed.
+            Refused: as many texts are allowed as may be.
             Unreadable: the id is none.
-            Gone: the document isn't there.
+            Gone: the document isn't there, or never was, or no such text is allowed.
             BusError: it can't be sent.
         """
         ident, record = self._record(asked)
@@ -181,15 +204,34 @@ class Correcting(Closing):
     def _record(self, asked: Correct) -> tuple[str, Outgoing]:
         if (allow := asked.allow) is not msgspec.UNSET:
             request = self._signed(self._allowance(allow), allow.why)
+            if len({*self._allowed(), request.id}) > MOST_ALLOWANCES:
+                raise Refused(
+                    f"{MOST_ALLOWANCES:,} texts are allowed, which is the most: withdraw one first"
+                )
+            self._sent[request.id] = monotonic()
             return request.id, correction(self._topology, request)
         if (withdraw := asked.withdraw) is not msgspec.UNSET:
             request = self._signed(Request("withdraw", withdraw.id), withdraw.why)
+            if request.id not in self._allowed():
+                raise Gone(f"no text is allowed as {request.id!r}")
+            self._sent.pop(request.id, None)
             return request.id, correction(self._topology, request)
         if (forget := asked.forget) is not msgspec.UNSET:
             request = self._signed(self._forgotten(forget), forget.why)
             return request.id, erasure(self._topology, self._documents.keys, request)
         assert asked.restore is not msgspec.UNSET  # noqa: S101 -- who decodes it checks that
         return asked.restore.id, restored(self._origin(asked.restore.id))
+
+    def _allowed(self) -> set[str]:
+        """Return the ids of the allowances that hold, or will soon.
+
+        Raises:
+            Warming: shard 0 can't be read yet.
+        """
+        late = monotonic() - _SENT_SECONDS
+        self._sent = {ident: at for ident, at in self._sent.items() if at > late}
+        held = self._following.corrections().allowances
+        return {*self._sent, *(one.id.decode(errors="replace") for one in held)}
 
     def _signed(self, request: Request, why: str) -> Request:
         return msgspec.structs.replace(request, by=self._by, why=why)
@@ -199,6 +241,10 @@ class Correcting(Closing):
             return allowance(self._fingerprinter, asked.of.text, exact=asked.exact)
         assert asked.of.sequence is not msgspec.UNSET  # noqa: S101 -- as above
         found = self._lookup.document(asked.of.sequence)
+        if self._following.forgotten(
+            found.id.encode(), asked.of.sequence, lambda: found.logged
+        ):  # fmt: skip
+            raise Gone(FORGOTTEN)
         return allowance(self._fingerprinter, found.text, ident=found.id, exact=asked.exact)
 
     def _forgotten(self, asked: Forget) -> Request:
@@ -209,7 +255,16 @@ class Correcting(Closing):
             with suppress(Gone):  # Its place is a convenience.
                 found = self._lookup.document(asked.sequence)
                 source = found.source if found.id == ident else ""
+        if not source and not self._is_member(ident) and self._lookup.never_came(ident):
+            raise Gone(f"no document with the id {ident!r} was ever published")
         return Request("forget", ident, source=source)
+
+    def _is_member(self, ident: str) -> bool:
+        """Return whether a document with an id is in a group."""
+        if not self._following.keeps_groups:
+            return False
+        found = self._following.groups(lambda groups: groups.of_document(ident.encode()))
+        return found is not None
 
     def _origin(self, ident: str) -> Record:
         """Return where a document came: where it was noted, or else where outputs say.

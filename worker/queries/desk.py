@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -21,19 +22,33 @@ from worker.app import Application
 from worker.bus import Bus
 from worker.files.closing import Closing
 from worker.formats.base import Unreadable
+from worker.groups.store import GroupsUnusable
 from worker.queries.asking import Asker
 from worker.queries.comparisons import Comparer
 from worker.queries.correcting import Correct, Corrected, Correcting, MadeList
-from worker.queries.feed import Feed
+from worker.queries.feed import Feed, Since
 from worker.queries.flow import FlowLooks, Owners
-from worker.queries.following import Following
-from worker.queries.lookup import Gone, Located, Lookup
+from worker.queries.following import Following, Warming
+from worker.queries.lookup import FORGOTTEN, Gone, Located, Lookup
+from worker.queries.outlines import Outline, outline
 from worker.queries.questions import Questions
-from worker.queries.views import Compare, Compared, Comparison, Documents, Flow, Side
+from worker.queries.views import (
+    Compare,
+    Compared,
+    Comparison,
+    Document,
+    Documents,
+    Duplicate,
+    Duplicates,
+    Flow,
+    Side,
+)
+from worker.wire import POSITION_BITS
 
 __all__ = ["Busy", "Desk", "Pool", "Turns"]
 
 T = TypeVar("T")
+Listed = TypeVar("Listed", Document, Duplicate)
 
 _log = logging.getLogger(__name__)
 
@@ -102,8 +117,10 @@ class Desk(Closing):
                 name: (pool or _own_thread)(name)
                 for name in ("feed", "look", "search", "flow", "correct")
             }
-            if pool is None:
-                for executor in self._executors.values():
+            # It reads nothing, so it never is the thread of the bus.
+            self._executors["compare"] = _own_thread("compare")
+            for name, executor in self._executors.items():
+                if pool is None or name == "compare":
                     stack.callback(executor.shutdown)
             for name, part in (
                 ("feed", self.feed),
@@ -142,15 +159,18 @@ class Desk(Closing):
             Warming: a shard can't be read yet.
             BusError: the topics can't be read.
         """
-        return await self._turns["look"].run(lambda: self._compare(asked))
+        sides, texts = await self._turns["look"].run(partial(self._sides, asked))
+        return await self._turns["compare"].run(partial(self._comparer.compared, sides, texts))
 
-    def _compare(self, asked: Compare) -> Comparison:
+    def _sides(
+        self, asked: Compare
+    ) -> tuple[tuple[Compared, Compared], tuple[str | None, str | None]]:
         left, left_text = self._side(asked.left)
         if asked.right.match is not msgspec.UNSET:
             right, right_text = self._match(left, left_text, asked.right.match)
         else:
             right, right_text = self._side(asked.right)
-        return self._comparer.compared((left, right), (left_text, right_text))
+        return (left, right), (left_text, right_text)
 
     def _side(self, side: Side) -> tuple[Compared, str | None]:
         if side.text is not msgspec.UNSET:
@@ -163,7 +183,7 @@ class Desk(Closing):
 
     def _located(self, sequence: int) -> tuple[Compared, str | None]:
         try:
-            found: Located = self._lookup.document(sequence)
+            found = self._document(sequence)
         except Gone as why:
             return Compared(None, sequence, None, None, 0, str(why)), None
         side = Compared(found.id, sequence, found.source, found.time, len(found.text))
@@ -185,21 +205,89 @@ class Desk(Closing):
 
     async def with_id(self, ident: str) -> Documents:
         """Return the latest documents with an id; see `Lookup.with_id`."""
-        return await self._turns["search"].run(lambda: self._searching.with_id(ident))
+        return await self._turns["search"].run(
+            lambda: self._known(self._searching.with_id(ident))
+        )  # fmt: skip
 
     async def with_header(self, name: str, value: str | None) -> Documents:
         """Return the latest documents with a header; see `Lookup.with_header`."""
-        return await self._turns["search"].run(lambda: self._searching.with_header(name, value))
+        return await self._turns["search"].run(
+            lambda: self._known(self._searching.with_header(name, value))
+        )
+
+    def _known(self, found: Documents) -> Documents:
+        return msgspec.structs.replace(
+            found, documents=self._unforgotten(self._searching, found.documents)
+        )
+
+    def _unforgotten(self, lookup: Lookup, listed: list[Listed]) -> list[Listed]:
+        """Return those documents of a list that weren't forgotten later.
+
+        Raises:
+            Warming: that can't be known yet.
+        """
+
+        def logged(sequence: int) -> int | None:
+            try:
+                return lookup.frame(sequence >> POSITION_BITS)[1]
+            except Gone:
+                return None
+
+        return [
+            one
+            for one in listed
+            if not self._following.forgotten(
+                one.id.encode(errors="replace"), one.sequence, partial(logged, one.sequence)
+            )
+        ]
+
+    async def latest(self, cursor: int | None, limit: int) -> Duplicates:
+        """Return the latest duplicates, or those before a cursor, without forgotten ones."""
+        found = self.feed.page(cursor, limit)
+        known = partial(self._unforgotten, self._lookup, found.duplicates)
+        return Duplicates(await self._turns["look"].run(known), found.next)
+
+    async def since(self, number: int, most: int) -> Since:
+        """Return what has come since a number; see `Feed.since`. None of it is forgotten."""
+        found = self.feed.since(number, most)
+        if not found.duplicates:
+            return found
+        known = partial(self._unforgotten, self._lookup, found.duplicates)
+        return found._replace(duplicates=await self._turns["look"].run(known))
+
+    async def outline(self, ident: int) -> Outline | None:
+        """Return of what the group of a document consists; None if it is in none."""
+        threshold = self._asker.rules.threshold
+        call = partial(outline, self._following, self._searching, ident, threshold)
+        return await self._turns["search"].run(call)
 
     async def document(self, sequence: int) -> Located:
-        """Return a document; see `Lookup.document`."""
-        return await self._turns["look"].run(lambda: self._lookup.document(sequence))
+        """Return a document; see `Lookup.document`.
+
+        Raises:
+            Gone: it can't be shown, or it was forgotten.
+        """
+        return await self._turns["look"].run(lambda: self._document(sequence))
+
+    def _document(self, sequence: int) -> Located:
+        found = self._lookup.document(sequence)
+        if self._following.forgotten(found.id.encode(), sequence, lambda: found.logged):
+            raise Gone(FORGOTTEN)
+        return found
 
     async def flow(self) -> Flow:
         """Return how documents pass through the stages."""
         reached, feed = self._following.reached(), self.feed
-        rejected, trouble = feed.rejections(), feed.trouble
+        trouble = feed.trouble
+        rejected = await self._turns["look"].run(lambda: feed.rejections(self._was_forgotten))
         return await self._turns["flow"].run(lambda: self._flow.flow(reached, rejected, trouble))
+
+    def _was_forgotten(self, ident: str) -> bool:
+        """Return whether a document was ever forgotten with an id, or that can't be known yet."""
+        try:
+            return self._following.forgotten(ident.encode(errors="replace"), 0, lambda: 0)
+        except (Warming, GroupsUnusable):
+            return True
 
     async def corrections(self, skipped: int, limit: int) -> MadeList:
         """Return what was corrected; see `Correcting.made`."""

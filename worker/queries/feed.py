@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from shlex import quote
@@ -13,7 +14,7 @@ from worker.admin.redrive.rejection import Rejection as Rejected
 from worker.bus import Bus, BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
 from worker.files.closing import Closing
 from worker.formats.choice import document_format
-from worker.queries.published import duplicate_of, header
+from worker.queries.published import duplicate_of, header, ident_of
 from worker.queries.views import Duplicate, Duplicates, Rejection
 from worker.settings import Settings
 from worker.topology import Topology
@@ -142,14 +143,20 @@ class Feed(Closing):
         before = end - len(found)
         return Duplicates(found, str(before) if found and before > oldest else None)
 
-    def rejections(self) -> list[Rejection]:
-        """Return the reasons of rejections, the most frequent first."""
+    def rejections(self, forgotten: Callable[[str], bool]) -> list[Rejection]:
+        """Return the reasons of rejections, the most frequent first.
+
+        No text is shown of a document whose id is ``forgotten``.
+        """
         with self._lock:
             known = sorted(self._rejected.items(), key=lambda one: -one[1].count)
-        return [self._rejection(reason, one) for reason, one in known]
+        return [self._rejection(reason, one, forgotten) for reason, one in known]
 
-    def _rejection(self, reason: str, one: _Reason) -> Rejection:
+    def _rejection(self, reason: str, one: _Reason, forgotten: Callable[[str], bool]) -> Rejection:
         record = one.latest
+        value = self._documents.whole(record).value or b""
+        if forgotten(ident_of(self._documents, record)):
+            value = b""
         place = [number(header(record, name)) for name in (SOURCE_PARTITION, SOURCE_OFFSET)]
         return Rejection(
             reason,
@@ -157,7 +164,7 @@ class Feed(Closing):
             visible(one.detail),
             "-".join("?" if part is None else str(part) for part in place),
             record.timestamp,
-            self._documents.excerpt((self._documents.whole(record).value or b"")[: 64 << 10])[:400],
+            self._documents.excerpt(value[: 64 << 10])[:400],
             self.command(reason),
         )
 

@@ -36,7 +36,7 @@ from worker.index.store import BandStore
 from worker.index.store_reader import StoreReader
 from worker.queries.shard_lock import ShardLock
 from worker.stages.base import StageError
-from worker.stages.corrections import Corrections
+from worker.stages.corrections import Corrections, erasure_name
 from worker.stages.judge import pass_over
 from worker.stages.order import Documents, FrameOutOfPlace, Placed
 from worker.wire import hand_over
@@ -462,6 +462,30 @@ class Following(Closing):
             if one.store is None or not one.warm:
                 raise Warming("shard 0 is warming up")
             return one.store.corrections
+
+    def forgotten(self, ident: bytes, sequence: int, logged: Callable[[], int | None]) -> bool:
+        """Return whether a document was forgotten, as far as this server knows.
+
+        The groups know of all tombstones since they began, and shard 0 of those that people have
+        sent lately. ``logged`` returns the log's time of the document's frame in ms; None: it is
+        gone.
+
+        Raises:
+            Warming: that can't be known yet.
+            GroupsUnusable: the groups can't be read.
+        """
+        if self.keeps_groups:
+            known, begun = self.groups(
+                lambda groups: (groups.forgotten(ident, sequence), groups.progress.begun)
+            )
+            if known or not begun:
+                return known
+        name = erasure_name(ident)
+        since = [one.since for one in self.corrections().erasures if one.name == name]
+        if not since:
+            return False
+        at = logged()
+        return at is None or at <= max(since)
 
     def use(self, call: Callable[[Mapping[int, BandStore]], None]) -> None:
         """Call with the open stores; nothing is applied to any meanwhile."""

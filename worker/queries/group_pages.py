@@ -33,6 +33,7 @@ __all__ = [
     "GroupMember",
     "GroupPages",
     "Groups",
+    "member_of",
     "no_groups",
 ]
 
@@ -152,7 +153,7 @@ def _answered(asked: AskedGroups, reader: GroupsReader) -> Groups | Group | None
     if found is None:
         return None
     members, following = reader.members(found.at, limit, after)
-    listed = [_member(*one) for one in members]
+    listed = [member_of(*one) for one in members]
     return msgspec.structs.replace(_group(found), members=listed, next=_cursor(following))
 
 
@@ -223,11 +224,12 @@ def _cursor(at: bytes | None) -> str | None:
 
 def _group(found: Found) -> Group:
     group = found.group
-    first, last = _member(*found.first), _member(*found.last)
+    first, last = member_of(*found.first), member_of(*found.last)
     return Group(str(group.name), group.size, first.time, last.time, group.growth, first)
 
 
-def _member(sequence: int, member: Member) -> GroupMember:
+def member_of(sequence: int, member: Member) -> GroupMember:
+    """Return a member of a group, as it is answered."""
     return GroupMember(member.id.decode(), _time(member.time), sequence)
 
 

@@ -25,7 +25,7 @@ from worker.settings import Settings
 from worker.topology import Topology
 from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, decode
 
-__all__ = ["Gone", "Located", "Lookup"]
+__all__ = ["FORGOTTEN", "Gone", "Located", "Lookup"]
 
 _SECONDS = 5.0
 _WAIT_SECONDS = 0.2
@@ -34,6 +34,7 @@ _MOST_OFFSETS = 500_000
 """The most offsets of the outputs that a search reads."""
 _FOUND = 50
 _OFFSET_DIGITS = 18
+FORGOTTEN = "it was forgotten"
 
 
 class Gone(Exception):
@@ -41,12 +42,16 @@ class Gone(Exception):
 
 
 class Located(NamedTuple):
-    """A document as it is in the topic of the documents."""
+    """A document as it is in the topic of the documents.
+
+    ``logged`` is the log's time of its frame, in ms.
+    """
 
     id: str
     text: str
     source: str
     time: int
+    logged: int
 
 
 class Lookup(Closing):
@@ -74,15 +79,8 @@ class Lookup(Closing):
             BusError: the topics can't be read.
         """
         topology = self._topology
-        number = (sequence >> POSITION_BITS) - topology.layout.numbered_from
+        frame, logged = self.frame(sequence >> POSITION_BITS)
         at = sequence & ((1 << POSITION_BITS) - 1)
-        if number < 0:
-            raise Gone("its place was in a log of fingerprints that a reindex has replaced")
-        record = self._one(topology.order, number, "the frame with its place")
-        try:
-            frame = decode(FingerprintFrame, record.value, topology.layout.id)
-        except FrameError as error:
-            raise Gone(f"no frame is at its place: {error}") from None
         if at >= len(frame.offsets):
             raise Gone("there is no document with this number")
         ident = bytes(frame.ids.unpack()[at]).decode(errors="replace")
@@ -94,7 +92,24 @@ class Lookup(Closing):
             text = self._documents.read(found).text
         except Unreadable as error:
             raise Gone(f"it can't be read: {error}") from None
-        return Located(ident, text, f"{frame.partition}-{offset}", found.timestamp)
+        return Located(ident, text, f"{frame.partition}-{offset}", found.timestamp, logged)
+
+    def frame(self, number: int) -> tuple[FingerprintFrame, int]:
+        """Return the frame with a number, and when it came, in ms.
+
+        Raises:
+            Gone: it is no longer there.
+            BusError: the topics can't be read.
+        """
+        topology = self._topology
+        offset = number - topology.layout.numbered_from
+        if offset < 0:
+            raise Gone("its place was in a log of fingerprints that a reindex has replaced")
+        record = self._one(topology.order, offset, "the frame with its place")
+        try:
+            return decode(FingerprintFrame, record.value, topology.layout.id), record.timestamp
+        except FrameError as error:
+            raise Gone(f"no frame is at its place: {error}") from None
 
     def origin(self, ident: str, source: str | None = None) -> Record:
         """Return the record of the documents in which the latest document with an id came.
@@ -209,24 +224,29 @@ class Lookup(Closing):
         reader = self._reader(topics)
         deadline = self._clock() + _SECONDS
         found: list[Document] = []
-        searched, complete = 0, True
+        searched, complete, late = 0, True, False
         try:
             for window in windows(self._spans(reader, topics)):
                 here = []
+                read = 0
                 for record in records_of(reader, window, self._clock):
+                    read += 1
+                    if late := self._clock() > deadline:
+                        break
                     if matches(record):
                         verdict = "unique" if record.topic == topics[0] else "duplicate"
                         here.append(document_of(self._documents, record, verdict))
                 kept = [one for one in here if one is not None]
                 found += sorted(kept, key=lambda one: -one.sequence)
-                searched += sum(high - low for low, high in window.values())
-                late = self._clock() > deadline or searched > _MOST_OFFSETS
-                if late or len(found) >= _FOUND:
+                searched += read if late else sum(high - low for low, high in window.values())
+                if late or searched > _MOST_OFFSETS or len(found) >= _FOUND:
                     complete = False
                     break
         except BusError:
             self.close()
             raise
+        if late:  # The reader would go on with the rest of the window.
+            self.close()
         return Documents(found[:_FOUND], searched, complete)
 
     def _spans(self, reader: LogReader, topics: Sequence[str]) -> Spans:

@@ -13,6 +13,7 @@ from worker.groups.reading import Sort
 from worker.queries.answers import Reply
 from worker.queries.correcting import Correct, Corrected, MadeList
 from worker.queries.group_pages import Group, Groups
+from worker.queries.outlines import Outline
 from worker.queries.questions import Body, Query
 from worker.queries.views import (
     Compare,
@@ -72,7 +73,7 @@ _Length = Annotated[str, msgspec.Meta(pattern=f"^{LENGTH.pattern}$")]
 _OPERATIONS = (
     _Operation(
         "post", "/v1/query", "What a text or a document would match", Reply, Body,
-        refuses=(400, 401, 403, 411, 413, 415, 421, 503),
+        refuses=(400, 401, 403, 413, 415, 421, 503),
     ),
     _Operation(
         "get", "/v1/duplicates", "The latest duplicates", Duplicates,
@@ -94,7 +95,7 @@ _OPERATIONS = (
     ),
     _Operation(
         "post", "/v1/comparison", "Two documents side by side", Comparison, Compare,
-        refuses=(400, 401, 403, 411, 413, 415, 503),
+        refuses=(400, 401, 403, 413, 415, 503),
     ),
     _Operation(
         "get", "/v1/groups", "Groups of documents that match each other", Groups,
@@ -115,6 +116,12 @@ _OPERATIONS = (
         refuses=(400, 401, 404, 503),
     ),
     _Operation(
+        "get", "/v1/groups/{id}/outline", "Of what a group consists: clusters, or a chain of them",
+        Outline,
+        parameters=(_Parameter("id", str, "`id` of a group, or the number of a member", "path"),),
+        refuses=(401, 404, 503),
+    ),
+    _Operation(
         "get", "/v1/documents/{id}/group", "The group of the latest document with an id", Group,
         parameters=(_Parameter("id", str, "its id, in which `/` may be `%2F`", "path"),),
         refuses=(400, 401, 404, 503),
@@ -126,12 +133,12 @@ _OPERATIONS = (
     ),
     _Operation(
         "post", "/v1/corrections", "Correct, or undo a correction", Corrected, Correct,
-        refuses=(400, 401, 403, 404, 411, 413, 415, 503),
+        refuses=(400, 401, 403, 404, 409, 413, 415, 503),
     ),
     _Operation("get", "/v1/session", "What you may do", Granted, refuses=()),
     _Operation(
         "post", "/v1/session", "Trade a token for a cookie", None, Session,
-        refuses=(400, 403, 411, 413, 415),
+        refuses=(400, 403, 413, 415),
     ),
     _Operation("delete", "/v1/session", "Take the cookie away", None, refuses=()),
 )  # fmt: skip
@@ -141,8 +148,8 @@ _REASONS = {
     400: "The request isn't of this form, or its only document can't be judged",
     401: "A token is missing, or is another one",
     403: "`Origin` is of another server, the token is wrong, or it may not correct",
-    404: "The document is gone, or there is no such group",
-    411: "The body has no length",
+    404: "The document is gone or forgotten, or there is no such group, document or allowance",
+    409: "1,000 texts are allowed, which is the most",
     413: "The body is too long",
     415: "The body isn't declared as JSON",
     421: "`Host` is of another server",
@@ -169,6 +176,8 @@ def described() -> bytes:
     whole = {
         "openapi": "3.1.0",
         "info": {"title": "neardup serve", "version": "1"},
+        # The folder above this description, whatever path a proxy has it under.
+        "servers": [{"url": "../"}],
         "paths": paths,
         "components": {
             "schemas": schemas,

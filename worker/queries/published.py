@@ -17,6 +17,7 @@ __all__ = ["document_of", "duplicate_of", "header", "ident_of", "source_of"]
 _EXCERPT = 400
 """The characters of a text, and of an id, in a list."""
 _MATCHES = 20
+_HEADERS = 100
 
 _matches = msgspec.json.Decoder(list[Match]).decode
 _first = msgspec.json.Decoder(First | None).decode
@@ -89,6 +90,6 @@ def document_of(documents: DocumentFormat, record: Record, verdict: str) -> Docu
         found.matches,
         [
             (name[:_EXCERPT], (value or b"")[:_EXCERPT].decode(errors="replace"))
-            for name, value in record.headers
+            for name, value in record.headers[:_HEADERS]
         ],
     )

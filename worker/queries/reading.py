@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
@@ -20,9 +20,12 @@ from starlette.types import Receive, Scope, Send
 from worker.bus import BusError
 from worker.files.closing import Closing
 from worker.formats.base import Unreadable
+from worker.groups.store import GroupsUnusable
 from worker.index.errors import StoreDamaged
-from worker.queries.correcting import Correct
+from worker.queries.answers import coarse
+from worker.queries.correcting import Correct, Refused
 from worker.queries.desk import Busy, Desk, Turns
+from worker.queries.feed import Since
 from worker.queries.following import Warming
 from worker.queries.group_pages import GROUPS_PATHS, AskedGroups
 from worker.queries.lookup import Gone
@@ -33,7 +36,7 @@ from worker.queries.views import Compare, Document, Documents, Granted, News, Se
 from worker.visible import visible
 from worker.wire import CorrectionError
 
-__all__ = ["Body", "Reading"]
+__all__ = ["READ", "Body", "Reading", "shown_to", "while_there"]
 
 T = TypeVar("T")
 
@@ -50,6 +53,9 @@ _SHOWN = 2
 """The duplicates in an event at most. More would pass too quickly to be read."""
 _BEAT_SECONDS = 10.0
 """A stream without news sends a comment, so that both sides notice when the other one is gone."""
+
+READ = "neardup.read"
+"""In the scope of a request whose body was read: there is none to wait for."""
 
 _compare = msgspec.json.Decoder(Compare).decode
 _correct = msgspec.json.Decoder(Correct).decode
@@ -89,6 +95,7 @@ class Reading(Closing):
             Route("/v1/comparison", self._comparison, methods=["POST"]),
             Route("/v1/flow", self._flow, methods=["GET"]),
             Route("/v1/corrections", self._corrections, methods=["GET", "POST"]),
+            Route("/v1/groups/{id}/outline", self._outline, methods=["GET"]),
             *(Route(path, self._of_groups, methods=["GET"]) for path in GROUPS_PATHS),
         ]
 
@@ -103,7 +110,7 @@ class Reading(Closing):
     async def _session(self, request: Request) -> Response:
         if request.method in {"GET", "HEAD"}:
             rights = request.scope["rights"]
-            return _json(Granted(Right.READ in rights, Right.CORRECT in rights))
+            return _json(request, Granted(Right.READ in rights, Right.CORRECT in rights))
         if request.method == "DELETE":
             return self._rights.signed_out()
         asked = _decoded(_session, await self._body(request))
@@ -117,12 +124,13 @@ class Reading(Closing):
         return Response(described(), media_type=_JSON)
 
     async def _duplicates(self, request: Request) -> Response:
+        _check_parameters(request, "limit", "cursor")
         limit = _number(request, "limit", _DEFAULT, 1, _MOST)
         cursor = _number(request, "cursor", -1, 0, 1 << 62)
-        return _json(self._open().feed.page(None if cursor < 0 else cursor, limit))
+        found = self._open().latest(None if cursor < 0 else cursor, limit)
+        return _json(request, await _done(request, found))
 
     async def _stream(self, request: Request) -> Response:
-        del request
         desk = self._open()
         if self._streams >= _STREAMS:
             raise HTTPException(
@@ -131,19 +139,22 @@ class Reading(Closing):
                 {"Retry-After": "5"},
             )
         self._streams += 1
-        return _Stream(self._news(desk), self._streamed)
+        return _Stream(self._news(request, desk), self._streamed)
 
     def _streamed(self) -> None:
         self._streams -= 1
 
-    async def _news(self, desk: Desk) -> AsyncIterator[bytes]:
+    async def _news(self, request: Request, desk: Desk) -> AsyncIterator[bytes]:
         """Yield events: some of the latest duplicates, and of how many."""
         number, beat = desk.feed.number, monotonic()
         yield b"retry: 2000\n\n"
         while not self._ended:
-            since = desk.feed.since(number, _SHOWN)
+            try:
+                since = await desk.since(number, _SHOWN)
+            except (Busy, Warming, GroupsUnusable):
+                since = Since([], 0, number)
             if since.of:
-                news = msgspec.json.encode(News(since.duplicates, since.of))
+                news = shown_to(request, msgspec.json.encode(News(since.duplicates, since.of)))
                 # JSON has no line breaks of its own, and those of texts are escaped.
                 yield b"id: %d\ndata: %s\n\n" % (since.number, news)
                 number, beat = since.number, monotonic()
@@ -161,30 +172,32 @@ class Reading(Closing):
             )
         (asked, text) = given[0]
         if asked == "id":
-            return _json(await _done(desk.with_id(text)))
+            return _json(request, await _done(request, desk.with_id(text)))
         if asked == "header":
             name, equals, value = text.partition("=")
-            return _json(await _done(desk.with_header(name, value if equals else None)))
+            found = await _done(request, desk.with_header(name, value if equals else None))
+            return _json(request, found)
         sequence = _number(request, "sequence", 0, 0, (1 << 63) - 1)
-        found = await _done(desk.document(sequence))
-        document = Document(found.id, sequence, found.source, found.time, None, found.text, [], [])
-        return _json(Documents([document], 1, complete=True))
+        one = await _done(request, desk.document(sequence))
+        document = Document(one.id, sequence, one.source, one.time, None, one.text, [], [])
+        return _json(request, Documents([document], 1, complete=True))
 
     async def _comparison(self, request: Request) -> Response:
         asked = _decoded(_compare, await self._body(request))
         _check(asked.left, "left")
         _check(asked.right, "right")
-        return _json(await _done(self._open().compare(asked)))
+        return _json(request, await _done(request, self._open().compare(asked)))
 
     async def _flow(self, request: Request) -> Response:
-        del request
-        return _json(await _done(self._open().flow()))
+        return _json(request, await _done(request, self._open().flow()))
 
     async def _corrections(self, request: Request) -> Response:
         if request.method in {"GET", "HEAD"}:
+            _check_parameters(request, "limit", "cursor")
             limit = _number(request, "limit", _DEFAULT, 1, _MOST)
             skipped = _number(request, "cursor", 0, 0, (1 << 63) - 1)
-            return _json(await _done(self._open().corrections(skipped, limit)))
+            found = self._open().corrections(skipped, limit)
+            return _json(request, await _done(request, found))
         if Right.CORRECT not in request.scope["rights"]:
             reason = "this token may read, and not correct (serve.correcting_token_file)"
             raise HTTPException(HTTPStatus.FORBIDDEN, reason)
@@ -192,7 +205,7 @@ class Reading(Closing):
         _check(asked, "the correction")
         if asked.allow is not msgspec.UNSET:
             _check(asked.allow.of, "of")
-        return _json(await _done(self._open().correct(asked)))
+        return _json(request, await _done(request, self._open().correct(asked)))
 
     async def _of_groups(self, request: Request) -> Response:
         asked = AskedGroups(
@@ -202,11 +215,21 @@ class Reading(Closing):
         )
         try:
             async with asyncio.timeout(self._seconds):
-                status, said = await _done(self._turns.run(partial(self._groups, asked)))
+                call = self._turns.run(partial(self._groups, asked))
+                status, said = await _done(request, call)
         except TimeoutError:
             reason = f"there was no answer within {self._seconds:g} s"
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, reason) from None
-        return Response(said, status, _UNSTORED, _JSON)
+        return Response(shown_to(request, said), status, _UNSTORED, _JSON)
+
+    async def _outline(self, request: Request) -> Response:
+        given = request.path_params["id"]
+        is_number = given.isascii() and given.isdigit() and len(given) <= 19  # noqa: PLR2004 -- 64 bits
+        outline = self._open().outline(int(given)) if is_number else None
+        found = None if outline is None else await _done(request, outline)
+        if found is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND, f"{given!r} is no group")
+        return _json(request, found)
 
     def _open(self) -> Desk:
         """Return what answers.
@@ -235,10 +258,36 @@ class _Stream(StreamingResponse):
             self._ended()
 
 
-async def _done(answer: Awaitable[T]) -> T:
+async def while_there(request: Request, answer: Awaitable[T]) -> T:
+    """Return an answer; cancel it if its client goes before. The request's body was read, if any.
+
+    Raises:
+        ClientDisconnect: the client has gone.
+    """
+    request.scope[READ] = True
+    task, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    """Return once the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _done(request: Request, answer: Awaitable[T]) -> T:
     """Return an answer; errors become those of HTTP."""
     try:
-        return await answer
+        return await while_there(request, answer)
+    except Refused as why:
+        raise HTTPException(HTTPStatus.CONFLICT, str(why)) from None
     except Gone as why:
         raise HTTPException(HTTPStatus.NOT_FOUND, str(why)) from None
     except (Unreadable, CorrectionError) as why:
@@ -246,7 +295,7 @@ async def _done(answer: Awaitable[T]) -> T:
     except Busy:
         reason = "too many requests wait; try again"
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, reason, {"Retry-After": "1"}) from None
-    except (Warming, StoreDamaged, BusError, OSError) as why:
+    except (Warming, GroupsUnusable, StoreDamaged, BusError, OSError) as why:
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, visible(str(why))) from None
 
 
@@ -270,6 +319,18 @@ def _check(given: msgspec.Struct, name: str) -> None:
         raise HTTPException(HTTPStatus.BAD_REQUEST, f"{name}: takes one of {', '.join(fields)}")
 
 
+def _check_parameters(request: Request, *known: str) -> None:
+    """Refuse a parameter that the request doesn't have.
+
+    Raises:
+        HTTPException: there is one.
+    """
+    for name in request.query_params:
+        if name not in known:
+            reason = f"{name[:40]}: is no parameter; the request takes {', '.join(known)}"
+            raise HTTPException(HTTPStatus.BAD_REQUEST, reason)
+
+
 def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
     """Return a parameter.
 
@@ -287,5 +348,11 @@ def _number(request: Request, name: str, default: int, least: int, most: int) ->
     return value
 
 
-def _json(value: msgspec.Struct) -> Response:
-    return Response(msgspec.json.encode(value), headers=_UNSTORED, media_type=_JSON)
+def shown_to(request: Request, answer: bytes) -> bytes:
+    """Return an answer as its client may see it: without the right to correct, with less digits."""
+    return answer if Right.CORRECT in request.scope["rights"] else coarse(answer)
+
+
+def _json(request: Request, value: msgspec.Struct) -> Response:
+    answer = shown_to(request, msgspec.json.encode(value))
+    return Response(answer, headers=_UNSTORED, media_type=_JSON)

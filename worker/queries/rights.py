@@ -46,16 +46,22 @@ class Rights:
     The cookie has no token in it, and is void once the token is another one.
     """
 
-    def __init__(self, reading: bytes | None, correcting: bytes | None, *, secure: bool) -> None:
-        """Take the tokens; ``secure``: browsers send the cookie over TLS alone."""
+    def __init__(
+        self, reading: bytes | None, correcting: bytes | None, *, secure: bool, app: str = "neardup"
+    ) -> None:
+        """Take the tokens; ``secure``: browsers send the cookie over TLS alone.
+
+        The cookie has the name of the application, so that several are beside one another on a
+        host, on ports or paths of their own.
+        """
         tokens = ((correcting, _ALL), (reading, _READING))
         self._tokens = [(token, rights) for token, rights in tokens if token is not None]
         self._without = _NONE if reading is not None else _READING if correcting else _ALL
         self._secure = secure
-        self._cookie = "__Host-neardup" if secure else "neardup"
+        self._cookie = f"__Host-neardup-{app}" if secure else f"neardup-{app}"
 
     @classmethod
-    def of(cls, at: ServeSection) -> Rights:
+    def of(cls, at: ServeSection, app: str) -> Rights:
         """Read the tokens that settings name, and check that they suffice for the address.
 
         Raises:
@@ -82,7 +88,7 @@ class Rights:
             raise ConfigurationError(
                 "serve.correcting_token_file: has the token of serve.token_file, must have another"
             )
-        return cls(reading, correcting, secure=has_tls)
+        return cls(reading, correcting, secure=has_tls, app=app)
 
     def given(self, headers: Headers) -> frozenset[Right]:
         """Return the rights of whoever sends these headers."""

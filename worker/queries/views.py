@@ -131,9 +131,11 @@ class Comparison(msgspec.Struct, frozen=True):
     """Two documents side by side.
 
     ``spans`` are the two texts, or nothing if one is gone or can't be judged; ``reason`` says why
-    then. ``cut``: they are parts of longer texts. ``similarity`` is exact, and None for texts that
-    are too long for that; ``estimate`` is what the index knows, and ``error`` its standard error.
-    ``shared`` are the numbers of the bands that both have, of ``bands`` of ``rows`` slots each.
+    then. ``cut``: they are parts of longer texts. ``coarse``: there are so many differences that
+    neighbours were judged together: each of them counts if one does. ``similarity`` is exact, and
+    None for texts that are too long for that; ``estimate`` is what the index knows, and ``error``
+    its standard error. ``shared`` are the numbers of the bands that both have, of ``bands`` of
+    ``rows`` slots each.
     ``left_out``: how many listed lines (`similarity.boilerplate`) of each weren't compared.
     """
 
@@ -141,6 +143,7 @@ class Comparison(msgspec.Struct, frozen=True):
     right: Compared
     spans: list[Span]
     cut: bool
+    coarse: bool
     reason: str | None
     verdict: Literal["unique", "duplicate"] | None
     threshold: float

@@ -196,7 +196,7 @@ def test_a_server_is_never_in_the_directory_of_a_worker(tmp_path: Path) -> None:
     assert b"is in use by another worker" in done.stderr
 
 
-@pytest.mark.parametrize("package", ["httptools", "starlette"])
+@pytest.mark.parametrize("package", ["h11", "starlette"])
 def test_a_server_says_at_once_what_to_install(package: str, tmp_path: Path) -> None:
     hidden = f"import sys; sys.modules[{package!r}] = None; from worker.cli import main; main()"
     done = subprocess.run(

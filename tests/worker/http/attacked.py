@@ -16,6 +16,7 @@ from worker.queries import server as queries
 from worker.queries.api import QueryApi
 from worker.queries.responder import Respond, Said
 from worker.queries.rights import Rights
+from worker.settings.sections import ServeSection
 
 __all__ = ["DEADLINE", "SERVERS", "Attacked", "connect", "post", "rest", "status_of", "whole"]
 
@@ -54,11 +55,11 @@ def _queries(
 @contextmanager
 def _answering(host: str, respond: Respond, limits: queries.Limits) -> Iterator[int]:
     """Answer on any address without a token, which `queries.answering` refuses."""
-    rights = Rights(None, None, secure=False)
+    rights, at = Rights(None, None, secure=False), ServeSection(host=host)
     with closing(listening(host, 0, "", "")) as listener:
         port: int = listener.getsockname()[1]
         with (
-            QueryApi(respond, MOST_BYTES, {host}, limits.seconds / 2, rights=rights) as api,
+            QueryApi(respond, MOST_BYTES, at, limits.seconds / 2, rights=rights) as api,
             queries.serving(listener, api.app, limits),
         ):
             yield port

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.breadth import slow
 from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown, grave, sequence_of
@@ -128,7 +128,7 @@ def test_a_campaign_has_members_and_a_plot(page: Page) -> None:
     expect(page.locator("tbody tr")).to_have_count(MEMBERS)
     expect(page.locator(".plot canvas")).to_be_visible()
     expect(page.get_by_role("link", name="Compare").first).to_have_attribute(
-        "href", re.compile(r"/pair\?left=\d+&right=\d+")
+        "href", re.compile(r"pair\?left=\d+&right=\d+")
     )
     page.goto(f"/campaigns?min={MEMBERS + 1}")
     expect(page.get_by_text("There is no such group.")).to_be_visible()
@@ -219,7 +219,30 @@ def test_every_view_fits_and_is_accessible(page: Page, width: int, scheme: Any) 
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
     pair = f"/pair?left={sequence_of(page, 'b')}&right={sequence_of(page, 'a')}"
-    for path in (*VIEWS, pair, f"/campaigns/{group_of(page, 'm/0')}"):
+    for path in (*VIEWS, pair, f"/campaigns?group={group_of(page, 'm/0')}"):
         ready(page, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
         assert grave(page) == [], path
+
+
+def test_a_proxy_may_have_the_page_under_a_path(browser: Browser, shown: Shown) -> None:
+    def stripped(route: Route) -> None:
+        rest = route.request.url.removeprefix(f"{shown.address}/ops/pages")
+        route.fulfill(response=route.fetch(url=shown.address + rest))
+
+    asked: list[str] = []
+    with browser.new_context(base_url=shown.address) as context:
+        context.route(f"{shown.address}/ops/pages/**", stripped)
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto("/ops/pages/campaigns?min=100")
+        page.get_by_role("link", name=str(MEMBERS), exact=True).click()
+        expect(page.locator("h1")).to_have_text(f"A campaign of {MEMBERS} documents")
+        page.get_by_role("link", name="Ask").click()
+        page.get_by_label("A text").fill(PLAIN)
+        page.get_by_role("button", name="Ask").click()
+        expect(page.get_by_role("heading", name="A duplicate")).to_be_visible()
+        page.get_by_label("Search for").fill("a")
+        page.get_by_role("button", name="Search").click()
+        expect(page.locator("tbody")).to_contain_text(PLAIN[:20])
+    assert [one for one in asked if not one.startswith(f"{shown.address}/ops/pages/")] == []

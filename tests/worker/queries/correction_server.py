@@ -53,6 +53,37 @@ class Server:
         wait_until(there, 60, f"{ident} to be published")
         return found
 
+    def republished(self, before: dict[str, Any]) -> dict[str, Any]:
+        """Return how a document was published after it had been forgotten."""
+        found: list[dict[str, Any]] = []
+
+        def there() -> bool:
+            found[:] = self.get(f"/v1/documents?id={quote(before['id'])}")[1]["documents"]
+            return any(one["sequence"] > before["sequence"] for one in found)
+
+        wait_until(there, 60, f"{before['id']} to be published anew")
+        return found[0]
+
+    def texts(self, document: dict[str, Any]) -> dict[str, Reply]:
+        """Return every answer that could have the text of a document."""
+        sequence = document["sequence"]
+        pair = {"left": {"sequence": sequence}, "right": {"text": "another text, to compare"}}
+        return {
+            "by number": self.get(f"/v1/documents?sequence={sequence}"),
+            "by id": self.get(f"/v1/documents?id={quote(document['id'])}"),
+            "by header": self.get("/v1/documents?header=neardup-verdict"),
+            "compared": self._asked("POST", "/v1/comparison", json.dumps(pair), {}, None),
+            "latest": self.get("/v1/duplicates?limit=100"),
+            "rejected": self.get("/v1/flow"),
+            "corrected": self.get("/v1/corrections"),
+        }
+
+    def query(self, text: str, token: str | None = None) -> dict[str, Any]:
+        """Return what a text would get."""
+        _, said = self._asked("POST", "/v1/query", json.dumps({"text": text}), {}, token)
+        found: dict[str, Any] = said["answers"][0]
+        return found
+
     def get(self, path: str, token: str | None = None) -> Reply:
         return self._asked("GET", path, None, {}, token)
 

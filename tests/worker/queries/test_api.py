@@ -95,29 +95,35 @@ def test_its_own_names_may_be_called(port: int, host: str) -> None:
 )
 def test_another_host_is_refused(port: int, host: str) -> None:
     status, reason = query(port, f"Host: {host}\r\n{JSON}")
-    assert status == 421
-    assert "serve.hosts" in reason
+    assert status == 421 or (status == 400 and "\r\n" in host)
+    assert status == 400 or "serve.hosts" in reason
 
 
 def test_a_request_without_a_host_is_refused(port: int) -> None:
-    assert query(port, JSON)[0] == 421
+    assert query(port, JSON)[0] == 400
 
 
 @pytest.mark.parametrize(
-    ("origin", "status"),
+    ("host", "origin", "status"),
     [
-        ("http://localhost:9465", 200),
-        ("https://dedup.example.org", 200),
-        ("http://evil.example", 403),
-        ("http://evil.example:9465", 403),
-        ("http://localhost.evil.example", 403),
-        ("http://localhost\r\nOrigin: http://evil.example", 403),
-        ("null", 403),
-        ("", 403),
+        ("localhost:9465", "http://localhost:9465", 200),
+        ("dedup.example.org", "http://dedup.example.org", 200),
+        ("dedup.example.org:80", "http://dedup.example.org", 200),
+        ("[2001:DB8::1]:9465", "http://[2001:db8::1]:9465", 200),
+        ("localhost:9465", "http://localhost:9466", 403),
+        ("localhost:9465", "http://localhost", 403),
+        ("localhost:9465", "https://localhost:9465", 403),
+        ("localhost:9465", "http://127.0.0.1:9465", 403),
+        ("localhost:9465", "http://dedup.example.org:9465", 403),
+        ("localhost", "http://evil.example", 403),
+        ("localhost", "http://localhost.evil.example", 403),
+        ("localhost", "http://localhost\r\nOrigin: http://evil.example", 403),
+        ("localhost", "null", 403),
+        ("localhost", "", 403),
     ],
 )
-def test_pages_of_others_may_not_ask(port: int, origin: str, status: int) -> None:
-    assert query(port, f"Host: localhost\r\nOrigin: {origin}\r\n{JSON}")[0] == status
+def test_pages_of_others_may_not_ask(port: int, host: str, origin: str, status: int) -> None:
+    assert query(port, f"Host: {host}\r\nOrigin: {origin}\r\n{JSON}")[0] == status
 
 
 @pytest.mark.parametrize(
@@ -146,12 +152,20 @@ def test_queries_are_posted(port: int, method: str) -> None:
     assert b"access-control" not in received.lower()
 
 
-def test_a_body_needs_a_length(port: int) -> None:
-    head = f"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n{JSON}Transfer-Encoding: chunked\r\n"
-    assert ask(port, head, b"2\r\n{}\r\n0\r\n\r\n") == (
-        411,
-        "the header Content-Length is missing",
-    )
+CHUNKED = f"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n{JSON}Transfer-Encoding: chunked\r\n"
+
+
+def test_a_body_may_come_in_chunks(port: int) -> None:
+    half = len(BODY) // 2
+    parts = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in (BODY[:half], BODY[half:]))
+    assert ask(port, CHUNKED, parts + b"0\r\n\r\n") == (200, "")
+
+
+def test_chunks_are_refused_once_they_are_too_many(port: int) -> None:
+    chunk = b"10000\r\n%s\r\n" % (b"x" * 0x10000)
+    with connect(port) as client:
+        client.sendall(CHUNKED.encode() + b"\r\n" + chunk * (MOST_BYTES // 0x10000 + 1))
+        assert told(client)[0] == 413
 
 
 def test_a_long_body_is_refused_before_it_is_read(port: int) -> None:
@@ -187,19 +201,6 @@ def test_an_offer_of_another_protocol_is_ignored(port: int) -> None:
         assert said(client) == (200, "")
 
 
-def test_an_offer_in_two_parts_keeps_no_connection(port: int) -> None:
-    head, _, _ = post(BODY).partition(b"\r\n\r\n")
-    part, _, left = OFFER.partition(b"grade: h2c")
-    with connect(port) as client:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client.sendall(head + part)
-        with connect(port) as other:  # One thread serves both, so the first part is there.
-            other.sendall(post(BODY))
-            assert whole(other).endswith(BODY)
-        client.sendall(b"grade: h2c" + left + BODY)
-        assert said(client) == (400, f"the body has 0 bytes, and not {len(BODY)}")
-
-
 def test_a_connection_carries_many_requests(port: int) -> None:
     with connect(port) as client:
         for number in range(3):
@@ -211,13 +212,13 @@ def test_a_connection_carries_many_requests(port: int) -> None:
     assert [b"n%d" % number in received for number in range(50)] == [True] * 50
 
 
-@pytest.mark.parametrize(
-    "sent", [b"x\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\0\0\r\n\r\n", post(BODY) + b"x\r\n\r\n"]
-)
+@pytest.mark.parametrize("sent", [b"x\r\n\r\n", b"GET / HTTP/99\r\n\r\n", b"\0\0\r\n\r\n"])
 def test_what_is_no_request_is_refused(port: int, sent: bytes) -> None:
     with connect(port) as client:
         client.sendall(sent)
-        assert said(client) == (400, "not a request of HTTP/1.1")
+        status, reason = said(client)
+    assert status == 400
+    assert "not a request of HTTP/1.1" in reason
 
 
 class Held:
@@ -342,3 +343,56 @@ def test_what_is_sent_to_a_client_that_goes_on_reading_has_no_deadline() -> None
         for _ in range(500):
             assert client.recv(1 << 20)
         stack.pop_all().close()
+
+
+def test_what_a_client_has_left_before_its_turn_is_not_computed() -> None:
+    asked: list[bytes] = []
+    held = Held()
+
+    def respond(bodies: Sequence[bytes]) -> list[Said]:
+        asked.extend(bodies)
+        return held(bodies)
+
+    with ExitStack() as stack:
+        port = stack.enter_context(answers(respond))
+        stack.callback(held.told.set)
+        first = stack.enter_context(connect(port))
+        first.sendall(post(b"first"))
+        assert held.asked.acquire(timeout=DEADLINE)
+        with connect(port) as gone:
+            gone.sendall(post(b"gone"))
+            go_round(port)  # The server has read what came before.
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        go_round(port)
+        last = stack.enter_context(connect(port))
+        last.sendall(post(b"last"))
+        held.told.set()
+        assert whole(first).endswith(b"first")
+        assert whole(last).endswith(b"last")
+    assert asked == [b"first", b"last"]
+
+
+def go_round(port: int) -> None:
+    """Ask for something that nobody computes."""
+    with connect(port) as client:
+        client.sendall(b"GET /v1/session HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert whole(client).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (post(BODY), 200),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
+        (b"GET /v1/none HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
+        (b"no request\r\n\r\n", 400),
+    ],
+)
+def test_each_answer_names_the_application(sent: bytes, status: int) -> None:
+    at = ServeSection(port=0)
+    with answering(at, echo, MOST_BYTES, app="news") as port, connect(port) as client:
+        client.sendall(sent)
+        received = whole(client)
+    assert status_of(received) == status
+    assert b"\r\nneardup-application: news\r\n" in received

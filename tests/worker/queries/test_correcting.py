@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -14,6 +12,7 @@ import pytest
 
 from localkafka.broker import wait_until
 from tests.worker.queries.correction_server import SONG, Server, served
+from worker.queries.answers import coarse
 from worker.stages.corrections import erasure_name
 from worker.wire.corrections import MOST_CHARACTERS
 
@@ -31,15 +30,6 @@ def uncorrected() -> Iterator[Server]:
     """A server that refuses whatever it is asked for."""
     with served() as one:
         yield one
-
-
-def query(server: Server, text: str) -> dict[str, Any]:
-    body = json.dumps({"text": text})
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
-        connection.request("POST", "/v1/query", body, {"Content-Type": "application/json"})
-        found = json.loads(connection.getresponse().read())["answers"][0]
-    assert isinstance(found, dict)
-    return found
 
 
 def header(document: dict[str, Any], name: str) -> str | None:
@@ -60,15 +50,15 @@ def test_an_allowed_text_is_unique_until_that_is_withdrawn(server: Server) -> No
     allowed = server.feed("s3", SONG + " Yes.")
     assert allowed["verdict"] == "unique"
     assert header(allowed, "neardup-allowed-by") == sent["id"]
-    answer = query(server, SONG)
+    answer = server.query(SONG)
     assert (answer["verdict"], answer["allowed_by"]) == ("unique", sent["id"])
     assert answer["matches"], "it says what would have matched"
-    assert "allowed_by" not in query(server, "Something else entirely, of which there is no copy.")
+    assert "allowed_by" not in server.query("Something else entirely, of which there is no copy.")
 
     assert server.correct({"withdraw": {"id": sent["id"]}})[0] == 200
     assert server.listed(0) == []
     assert server.feed("s4", SONG)["verdict"] == "duplicate"
-    assert query(server, SONG)["verdict"] == "duplicate"
+    assert server.query(SONG)["verdict"] == "duplicate"
 
 
 def test_the_text_of_a_document_is_allowed_exactly(server: Server) -> None:
@@ -94,17 +84,17 @@ def test_a_document_is_forgotten_and_sent_again(server: Server) -> None:
     assert made["why"] == "not ours"
     assert server.feed("next", SONG)["verdict"] == "unique", "it stands for s0, and s1 matched that"
     assert server.correct({"restore": {"id": made["id"]}})[0] == 200
-    again = server.published("s0", 2)[0]
+    again = server.republished(first)
     assert again["verdict"] == "duplicate"
     assert [match["id"] for match in again["matches"]] == ["next"]
 
 
 def test_without_a_noted_place_a_document_is_found_by_its_id(server: Server) -> None:
-    server.feed("alone", "A text of its own that nobody else would write about on this day.")
+    first = server.feed("alone", "A text of its own that nobody else would write about this day.")
     assert server.correct({"forget": {"id": "alone", "sequence": 1 << 40}})[0] == 200
     assert server.listed(1)[0]["source"] == ""
     assert server.correct({"restore": {"id": "alone"}}) == (200, ANY)
-    assert server.published("alone", 2)[0]["verdict"] == "unique"
+    assert server.republished(first)["verdict"] == "unique"
     status, said = server.correct({"restore": {"id": "nobody"}})
     assert status == 404
     assert "no document with this id" in said["error"]
@@ -122,6 +112,15 @@ def test_the_list_has_pages(server: Server) -> None:
         cursor = f"&cursor={said['next']}"
     assert said["next"] is None
     assert {one["why"] for one in pages} == {"0", "1", "2"}
+
+
+NOTHING = {
+    "corrections": [],
+    "count": 0,
+    "allowances": 0,
+    "most_allowances": 1_000,
+    "next": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +145,73 @@ def test_what_cannot_be_corrected_is_refused(
     status, said = uncorrected.correct(asked)
     assert status == 400
     assert reason in said["error"]
-    assert uncorrected.get("/v1/corrections")[1] == {"corrections": [], "count": 0, "next": None}
+    assert uncorrected.get("/v1/corrections")[1] == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"withdraw": {"id": "allow-0"}}, "no text is allowed as 'allow-0'"),
+        ({"forget": {"id": "nobody"}}, "no document with the id 'nobody'"),
+        ({"forget": {"id": "nobody", "sequence": 1}}, "no document with the id 'nobody'"),
+        ({"restore": {"id": "nobody"}}, "no document with this id"),
+    ],
+)
+def test_nothing_is_sent_about_what_never_was(
+    uncorrected: Server, asked: object, reason: str
+) -> None:
+    status, said = uncorrected.correct(asked)
+    assert status == 404
+    assert reason in said["error"]
+    assert uncorrected.get("/v1/corrections")[1] == NOTHING
+
+
+PRIVATE = "Jane Roe of 12 Elm Street wrote this about her illness, and nobody else should read it."
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_nothing_shows_the_text_of_a_forgotten_document(*, groups: bool) -> None:
+    with served(serve={"groups": groups}) as server:
+        server.feed("other", PRIVATE + " Copied.")
+        jane = server.feed("jane", PRIVATE)
+        allow = {"allow": {"of": {"sequence": jane["sequence"]}}}
+        assert server.correct(allow)[0] == 200
+        server.listed(1)
+        shown = {name for name, (_, said) in server.texts(jane).items() if '"jane"' in dumped(said)}
+        assert shown >= {"by number", "by id", "by header", "compared", "latest", "corrected"}
+        other = server.published("other", 1)[0]
+        for one in (other, jane):
+            forget = {"id": one["id"], "sequence": one["sequence"]}
+            assert server.correct({"forget": forget})[0] == 200
+        server.listed(3)
+        for name, (status, said) in server.texts(jane).items():
+            assert "Jane Roe" not in dumped(said), name
+            assert status == (404 if name == "by number" else 200)
+        assert server.correct(allow)[0] == 404
+        assert server.correct({"restore": {"id": "jane"}})[0] == 200
+        again = server.republished(jane)
+        assert server.get(f"/v1/documents?sequence={again['sequence']}")[0] == 200
+
+
+def dumped(said: object) -> str:
+    return json.dumps(said, ensure_ascii=False)
+
+
+def test_no_more_texts_are_allowed_than_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.queries.correcting.MOST_ALLOWANCES", 2)
+    with served() as server:
+
+        def allow(text: str) -> tuple[int, dict[str, Any]]:
+            return server.correct({"allow": {"of": {"text": text}}})
+
+        ids = [allow(f"{SONG} {number}")[1]["id"] for number in range(2)]
+        status, said = allow(SONG)
+        assert status == 409
+        assert "2 texts are allowed" in said["error"]
+        assert allow(f"{SONG} 0")[0] == 200, "it replaces its own"
+        assert server.correct({"withdraw": {"id": ids[0]}})[0] == 200, "though it may not hold yet"
+        server.listed(1)
+        assert allow(SONG)[0] == 200
 
 
 def test_a_document_that_is_gone_is_not_found(uncorrected: Server) -> None:
@@ -173,6 +238,27 @@ def test_only_who_may_correct_does(tmp_path: Path) -> None:
         nothing = {"may_read": False, "may_correct": False}
         assert server.get("/v1/session") == (200, nothing)
         assert server.correct(asked, CORRECTING)[0] == 200
+        exact, less = (
+            server.query(SONG + " Yes.", token)["matches"][0]["similarity"]
+            for token in (CORRECTING, READING)
+        )
+        assert less == round(exact, 2)
+        assert less != exact
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ('{"similarity":0.8349,"error":0.0317}', '{"similarity":0.83,"error":0.03}'),
+        ('{"similarity":1.0,"containment":0.9051}', '{"similarity":1,"containment":0.91}'),
+        ('{"estimate":9.5e-3,"similarity":null}', '{"estimate":0.01,"similarity":null}'),
+        ('{"least":0.0275,"threshold":0.8125}', '{"least":0.03,"threshold":0.8125}'),
+        (r'{"text":"\"similarity\":0.8349"}', r'{"text":"\"similarity\":0.8349"}'),
+        ('{"error":"similarity: got 0.12345"}', '{"error":"similarity: got 0.12345"}'),
+    ],
+)
+def test_similarities_have_two_decimals_for_readers(answer: str, shown: str) -> None:
+    assert coarse(answer.encode()).decode() == shown
 
 
 @pytest.mark.parametrize(

@@ -232,3 +232,24 @@ def hand_over(site: Site, generation: int) -> None:
     topic, number = site.topology.order
     record = HandOver(site.topology.layout.id, generation).encode()
     site.bus.append(Outgoing(topic, number, None, record))
+
+
+def test_it_knows_of_every_tombstone_which_documents_came_before_it(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        sequences = {}
+        for ident in ("first", "other"):
+            site.judge({"id": ident, "text": f"{TEXT} {ident}"})
+            sequences[ident] = int(dict(site.last().headers)["neardup-sequence"] or b"")
+        site.put("first", None)
+        site.put("nobody", None)
+        site.judge({"id": "first", "text": TEXT})
+        again = int(dict(site.last().headers)["neardup-sequence"] or b"")
+        site.catch_up()
+
+        def is_forgotten(ident: bytes, sequence: int) -> bool:
+            return site.following.forgotten(ident, sequence, lambda: None)
+
+        assert is_forgotten(b"first", sequences["first"])
+        assert not is_forgotten(b"first", again)
+        assert not is_forgotten(b"other", sequences["other"])
+        assert is_forgotten(b"nobody", 0)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def test_each_token_has_its_rights(
         assert signed is not None
         cookie = signed.headers["set-cookie"]
         assert token not in cookie
-        for part in ("__Host-neardup=", "HttpOnly", "SameSite=strict", "Secure", "Path=/"):
+        for part in ("__Host-neardup-neardup=", "HttpOnly", "SameSite=strict", "Secure", "Path=/"):
             assert part in cookie
         assert made.given(Headers({"Cookie": cookie.partition(";")[0]})) == set(map(Right, rights))
     else:
@@ -202,6 +203,24 @@ def test_pages_of_other_sites_get_nothing(port: int, site: str) -> None:
     given = {"Authorization": f"Bearer {READING}", "Sec-Fetch-Site": site}
     assert asked(to(port), "GET", "/v1/duplicates", **given)[0] == 403
     assert asked(to(port), "GET", "/", **{"Sec-Fetch-Site": site})[0] == 200
+
+
+def test_handshakes_that_never_end_keep_nobody_out(
+    certificate: dict[str, Path], tokens: dict[str, Path]
+) -> None:
+    trusted = ssl.create_default_context(cafile=certificate["tls_cert_file"])
+    at = ServeSection(port=0, token_file=tokens["token_file"], **certificate)
+    limits = Limits(seconds=300, connections=8)
+    with ExitStack() as stack:
+        port = stack.enter_context(answering(at, echo, 1 << 20, limits))
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            for _ in range(60)
+        ]
+        client = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trusted)
+        assert asked(client, "GET", "/v1/session")[0] == 200
+        for one in silent[:40]:
+            assert one.recv(1) == b""
 
 
 def test_it_serves_tls(certificate: dict[str, Path], tokens: dict[str, Path]) -> None:

@@ -47,7 +47,7 @@ let may = null;
 
 // Whether who looks at the page may correct, too.
 export async function mayCorrect() {
-  may ??= get("/v1/session").then((found) => found.may_correct, () => false);
+  may ??= get("v1/session").then((found) => found.may_correct, () => false);
   return may;
 }
 
@@ -57,5 +57,5 @@ export function side(given) {
 }
 
 export function compare(left, right) {
-  return post("/v1/comparison", `{"left":${side(left)},"right":${side(right)}}`);
+  return post("v1/comparison", `{"left":${side(left)},"right":${side(right)}}`);
 }

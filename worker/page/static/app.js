@@ -1,17 +1,18 @@
-// Shows the view that the address names.
+// Shows the view that the address names. All addresses are relative, so a proxy may have the page
+// under any path; and all views are beside one another there.
 
 import { mayCorrect, post, Refused } from "./api.js";
 import { make, notice } from "./dom.js";
 
-const VIEWS = [
-  [/^\/$/, "Live", () => import("./live.js")],
-  [/^\/pair$/, "Pair", () => import("./pair.js")],
-  [/^\/campaigns(?:\/(.+))?$/, "Campaigns", () => import("./campaigns.js")],
-  [/^\/ask$/, "Ask", () => import("./ask.js")],
-  [/^\/search$/, "Search", () => import("./search.js")],
-  [/^\/flow$/, "Flow", () => import("./flow.js")],
-  [/^\/corrections$/, "Corrections", () => import("./corrections.js")],
-];
+const VIEWS = new Map([
+  ["", ["Live", () => import("./live.js")]],
+  ["pair", ["Pair", () => import("./pair.js")]],
+  ["campaigns", ["Campaigns", () => import("./campaigns.js")]],
+  ["ask", ["Ask", () => import("./ask.js")]],
+  ["search", ["Search", () => import("./search.js")]],
+  ["flow", ["Flow", () => import("./flow.js")]],
+  ["corrections", ["Corrections", () => import("./corrections.js")]],
+]);
 
 const main = document.querySelector("main");
 document.querySelector(".late").remove();
@@ -25,7 +26,7 @@ function signIn() {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
-      await post("/v1/session", JSON.stringify({ token: token.value.trim() }));
+      await post("v1/session", JSON.stringify({ token: token.value.trim() }));
       location.reload();
     } catch (error) {
       said.replaceChildren(notice(error.message, true));
@@ -36,20 +37,19 @@ function signIn() {
 }
 
 async function show() {
-  const path = location.pathname;
-  const [pattern, name, load] = VIEWS.find(([one]) => one.test(path)) ?? VIEWS[0];
+  const own = location.pathname.split("/").pop();
+  const [name, load] = VIEWS.get(own) ?? VIEWS.get("");
   const query = new URLSearchParams(location.search);
   document.title = `${name} – neardup`;
   for (const link of document.querySelectorAll("nav a")) {
-    const own = link.getAttribute("href");
-    if (own === path || (own !== "/" && path.startsWith(`${own}/`))) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === (own || "./")) link.setAttribute("aria-current", "page");
   }
   const by = document.querySelector("#by");
-  if (path === "/search" && ["id", "header", "text"].includes(query.get("by"))) by.value = query.get("by");
-  if (path === "/search") document.querySelector("#q").value = query.get("q") ?? "";
+  if (own === "search" && ["id", "header", "text"].includes(query.get("by"))) by.value = query.get("by");
+  if (own === "search") document.querySelector("#q").value = query.get("q") ?? "";
   try {
     const { view } = await load();
-    await view(main, query, pattern.exec(path)?.[1]);
+    await view(main, query);
   } catch (error) {
     if (error instanceof Refused && error.status === 401) signIn();
     else if (error instanceof Refused) main.append(notice(error.message, true));
@@ -58,4 +58,4 @@ async function show() {
 }
 
 show();
-mayCorrect().then((may) => { document.querySelector('nav a[href="/corrections"]').hidden = !may; });
+mayCorrect().then((may) => { document.querySelector('nav a[href="corrections"]').hidden = !may; });

@@ -10,7 +10,7 @@ const LONGEST_ADDRESS = 2_000;
 async function answer(place, text, own = null) {
   place.replaceChildren(make("p", { class: "quiet", role: "status" }, "Asking…"));
   try {
-    const reply = await post("/v1/query", JSON.stringify({ text }));
+    const reply = await post("v1/query", JSON.stringify({ text }));
     place.replaceChildren(...results(reply, text, own));
   } catch (error) {
     place.replaceChildren(notice(error.message, true));
@@ -41,7 +41,7 @@ function results(reply, text, own) {
       [["Match", "text"], ["Similarity", "number"], ["Found in", "number"], ["", "narrow"]],
       matches.map((one) => [
         ident(one.id),
-        `${number(one.similarity, 4)} ± ${number(one.error, 4)}`,
+        `${one.similarity} ± ${one.error}`,
         one.same_text ? `the same text, ${count(one.bands.length, "band")}` : count(one.bands.length, "band"),
         make("button", { type: "button", onclick: () => choose(one) }, "Compare"),
       ]),
@@ -54,7 +54,7 @@ function results(reply, text, own) {
 }
 
 async function ofDocument(place, id) {
-  const { documents } = await get("/v1/documents", { id });
+  const { documents } = await get("v1/documents", { id });
   if (!documents.length) {
     place.append(notice("No document with this id is on the outputs, or it is too far back to be found."));
     return;
@@ -62,7 +62,7 @@ async function ofDocument(place, id) {
   const [first] = documents;
   let text = first.text;
   try {
-    text = (await get("/v1/documents", { sequence: first.sequence })).documents[0].text;
+    text = (await get("v1/documents", { sequence: first.sequence })).documents[0].text;
   } catch (error) {
     if (error.status !== 404) throw error;
     place.append(notice(`Its text is gone: ${error.message}. What follows is about its beginning.`));
@@ -81,7 +81,7 @@ export async function view(main, query) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = area.value;
-    if (text.length <= LONGEST_ADDRESS) history.replaceState(null, "", `/ask?${new URLSearchParams({ text })}`);
+    if (text.length <= LONGEST_ADDRESS) history.replaceState(null, "", `ask?${new URLSearchParams({ text })}`);
     answer(place, text);
   });
   main.append(make("h1", {}, "Ask"), form, place);

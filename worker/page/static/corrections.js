@@ -6,7 +6,7 @@ import { excerpt, ident, make, moment, notice, table } from "./dom.js";
 const LONGEST_REASON = 200;
 
 function send(given) {
-  return post("/v1/corrections", given);
+  return post("v1/corrections", given);
 }
 
 const kinds = {
@@ -129,7 +129,7 @@ function what(one) {
 
 export async function view(main, query) {
   main.append(make("h1", {}, "Corrections"));
-  const [found, may] = [await get("/v1/corrections", { cursor: query.get("cursor") }), await mayCorrect()];
+  const [found, may] = [await get("v1/corrections", { cursor: query.get("cursor") }), await mayCorrect()];
   if (!found.corrections.length) {
     main.append(notice("Nothing is corrected. On a pair or a campaign, say what is no duplicate, or what to forget."));
     return;
@@ -143,5 +143,5 @@ export async function view(main, query) {
     ]),
     "stack",
   ));
-  if (found.next !== null) main.append(make("p", {}, make("a", { href: `/corrections?${new URLSearchParams({ cursor: found.next })}` }, "Earlier ones")));
+  if (found.next !== null) main.append(make("p", {}, make("a", { href: `corrections?${new URLSearchParams({ cursor: found.next })}` }, "Earlier ones")));
 }

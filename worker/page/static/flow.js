@@ -70,11 +70,11 @@ export async function view(main) {
     make("h2", {}, "Shards"), shards(flow),
     make("h2", {}, "Rejected"), rejected(flow),
   );
-  draw(await get("/v1/flow"));
+  draw(await get("v1/flow"));
   const turn = async () => {
     if (!document.hidden && !place.contains(document.activeElement)) {
       try {
-        draw(await get("/v1/flow"));
+        draw(await get("v1/flow"));
       } catch (error) {
         place.prepend(notice(error.message, true));
         if (error.status === 401) return;

@@ -115,13 +115,13 @@ export async function view(main) {
         make("div", { class: "tools" }, state, pause), make("p", { class: "keys" }, "Keys: ", make("kbd", {}, "j"), " next, ", make("kbd", {}, "k"), " previous, ", make("kbd", {}, "p"), " pause"), list)),
   );
 
-  const page = await get("/v1/duplicates", { limit: 50 });
+  const page = await get("v1/duplicates", { limit: 50 });
   add(page.duplicates);
   if (page.duplicates.length) choose(page.duplicates[0]);
   else pair.append(notice("No duplicate has been published yet. This page shows each as it is committed."));
   said("Following");
 
-  const stream = new EventSource("/v1/duplicates/stream");
+  const stream = new EventSource("v1/duplicates/stream");
   stream.addEventListener("open", () => { if (!paused) said("Following"); });
   stream.addEventListener("message", (event) => {
     const news = parsed(event.data);

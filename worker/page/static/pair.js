@@ -2,7 +2,7 @@
 
 import { compare, get } from "./api.js";
 import { actions } from "./corrections.js";
-import { count, ident, make, moment, notice, number, shown } from "./dom.js";
+import { count, ident, make, moment, notice, shown } from "./dom.js";
 
 const ALIKE = 600;
 const KEPT = 160;
@@ -26,7 +26,7 @@ function part(span, text, whole) {
 function alone(document) {
   const place = make("span");
   if (document.gone === null && document.sequence !== null) {
-    get("/v1/documents", { sequence: document.sequence })
+    get("v1/documents", { sequence: document.sequence })
       .then(({ documents }) => place.append(shown(documents[0].text)))
       .catch((error) => place.append(make("span", { class: "quiet" }, `${error.message}.`)));
   }
@@ -60,8 +60,8 @@ function bands(found) {
 
 function facts(found) {
   const rows = [
-    ["Exact similarity", found.similarity === null ? "not computed for texts this long" : number(found.similarity, 4)],
-    ["Estimate", `${number(found.estimate, 4)} ± ${number(found.error, 4)}; the threshold is ${found.threshold}`],
+    ["Exact similarity", found.similarity ?? "not computed for texts this long"],
+    ["Estimate", `${found.estimate} ± ${found.error}; the threshold is ${found.threshold}`],
     ["Shared bands", bands(found)],
   ];
   if (found.same_text) rows.push(["Same text", "yes, once normalised"]);
@@ -83,6 +83,7 @@ function legend(found) {
   ];
   const rows = known.filter(([kind]) => kinds.has(kind)).map(([, one]) => one);
   if (found.cut) rows.push(make("span", { class: "quiet" }, "parts of longer texts, from their first difference on"));
+  if (found.coarse) rows.push(make("span", { class: "quiet" }, "so many differences that neighbours were judged together"));
   return rows.length ? make("p", { class: "legend small" }, rows) : null;
 }
 
@@ -107,7 +108,7 @@ export function compared(found, actions = []) {
 export function address(left, right) {
   const given = { left: left.sequence, right: right.sequence, match: right.match };
   const named = Object.entries(given).filter(([, value]) => value !== undefined && value !== null);
-  return `/pair?${new URLSearchParams(named)}`;
+  return `pair?${new URLSearchParams(named)}`;
 }
 
 export async function view(main, query) {

@@ -30,7 +30,7 @@ export async function timePlot(place, given) {
   const times = given.filter((time) => time >= 0);
   if (times.length < 2) return;
   const { default: Plot } = await import("./uPlot.esm.js");
-  const sheet = make("link", { rel: "stylesheet", href: "/static/uPlot.min.css" });
+  const sheet = make("link", { rel: "stylesheet", href: "static/uPlot.min.css" });
   const loaded = new Promise((resolve) => { sheet.addEventListener("load", resolve); sheet.addEventListener("error", resolve); });
   document.head.append(sheet);
   await loaded;

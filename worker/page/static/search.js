@@ -17,14 +17,14 @@ export async function view(main, query) {
   const by = query.get("by") === "header" ? "header" : "id";
   const q = query.get("q") ?? "";
   if (query.get("by") === "text") {
-    location.replace(`/ask?${new URLSearchParams({ text: q })}`);
+    location.replace(`ask?${new URLSearchParams({ text: q })}`);
     return;
   }
   main.append(make("h1", {}, "Documents with ", q ? make("span", { class: "id" }, excerpt(q, 200)) : EXAMPLES[by]));
   if (!q) return;
   const wait = make("p", { class: "quiet", role: "status" }, "Searching from the newest to the oldest…");
   main.append(wait);
-  const found = await get("/v1/documents", { [by]: q });
+  const found = await get("v1/documents", { [by]: q });
   wait.remove();
   const searched = `${number(found.searched)} offsets were searched, from the newest on`;
   if (!found.documents.length) {
@@ -36,7 +36,7 @@ export async function view(main, query) {
       [["Id", "narrow"], ["Text", "text"], ["Verdict", "narrow"], ["Published", "narrow"], ["", "narrow"]],
       found.documents.map((one) => [
         ident(one.id, 32), excerpt(one.text, 160), verdict(one), moment(one.time),
-        make("a", { href: `/ask?${new URLSearchParams({ id: one.id })}` }, "What it matches"),
+        make("a", { href: `ask?${new URLSearchParams({ id: one.id })}` }, "What it matches"),
       ]),
       "stack",
     ),
