@@ -413,8 +413,11 @@ class Shard:
         keys: uint64[n].
         """
 
-    def limit(self, records: int, buckets: int) -> None:
-        """Keep about so many bytes of records, and of grown buckets, that were used lately."""
+    def limit(self, records: int, buckets: int, candidates: int = ...) -> None:
+        """Keep about so many bytes of records, and of grown buckets, that were used lately.
+
+        candidates: about how many bytes a plan holds of what documents are compared with.
+        """
 
     def sizes(self) -> _Sizes:
         """Return what it has, and the bytes that it keeps in memory."""
@@ -668,10 +671,10 @@ class MemoryIndex:
         The documents of the matches are the places of the queries.
         """
 
-    def remove(self, row: int, others: NDArray[np.int64]) -> None:
-        """Remove a document that isn't blank: the buckets become as if it had never come.
+    def remove(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> None:
+        """Remove documents that aren't blank: the buckets become as if they had never come.
 
-        others: int64[m], the rows of all other documents that aren't blank, ascending.
+        rows: int64[k]. others: int64[m], those of all other documents that aren't blank, ascending.
         """
 
     def keys(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:

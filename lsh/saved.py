@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from math import prod
+from os import SEEK_END
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 
 from lsh.columns import ids_of
 from lsh.fingerprint import Fingerprints
@@ -189,12 +193,13 @@ def read_arrays(
     Raises OSError if it can't be opened, and ValueError with one line if it isn't such a file,
     has another version, or is damaged.
     """
-    with Path(path).open("rb") as file, named_damage(path), np.load(file) as arrays:
-        header = _unpacked(_typed(arrays["header"], _PACKED))
-        _check_format(header, format_)
-        ids = _unpacked(_typed(arrays["ids"], _PACKED))
-        typed = {name: _typed(arrays[name], kind) for name, kind in kinds.items()}
-    with named_damage(path):
+    with Path(path).open("rb") as file, named_damage(path):
+        _check_lengths(file)
+        with np.load(file) as arrays:
+            header = _unpacked(_typed(arrays["header"], _PACKED))
+            _check_format(header, format_)
+            ids = _unpacked(_typed(arrays["ids"], _PACKED))
+            typed = {name: _typed(arrays[name], kind) for name, kind in kinds.items()}
         return header, ids_of(ids), typed
 
 
@@ -234,6 +239,25 @@ def named_damage(
 
 class _OtherVersion(ValueError):
     """The file has another version."""
+
+
+def _check_lengths(file: BinaryIO) -> None:
+    """Check that each array is as long as it says it is, before numpy takes the memory for it."""
+    length = file.seek(0, SEEK_END)
+    with ZipFile(file) as archive:
+        for part in archive.infolist():
+            if part.compress_type != ZIP_STORED or part.file_size != part.compress_size:
+                raise ValueError(f"{part.filename} is compressed")
+            if part.file_size > length:
+                raise ValueError(f"{part.filename} is cut off")
+            with archive.open(part) as opened:
+                version = read_magic(opened)
+                reads = read_array_header_1_0 if version == (1, 0) else read_array_header_2_0
+                shape, _, kind = reads(opened)
+                left = part.file_size - opened.tell()
+                if min(shape, default=0) < 0 or prod(shape) * kind.itemsize != left:
+                    raise ValueError(f"{part.filename} has {left} bytes for {kind}{list(shape)}")
+    file.seek(0)
 
 
 def _check_format(header: dict[str, Any], format_: str) -> None:

@@ -272,9 +272,15 @@ class Index:
 
         Raises KeyError if the index doesn't have the id.
         """
-        row = self._kept.remove(ident)
-        if not self._kept.is_blank(row):
-            self._judged.remove(row, self._kept.fingerprinted())
+        self._remove([ident])
+
+    def _remove(self, idents: Sequence[Id]) -> None:
+        rows = {ident: self._kept.remove(ident) for ident in idents}
+        there = {ident: row for ident, row in rows.items() if not self._kept.is_blank(row)}
+        if there:
+            gone = np.array(list(there.values()), np.int64)
+            self._judged.remove(gone, self._kept.fingerprinted())
+        for ident in there:
             self._side.remove(ident)
         if self._kept.rows > _FEW_REMOVED + 2 * len(self._kept):
             self._rebuild()
@@ -290,8 +296,7 @@ class Index:
         alike = self._judged.with_key(self._parameters.bands, int(prints.keys[0, -1]))
         same = np.intersect1d(alike, self._kept.fingerprinted(), assume_unique=True)
         removed = [self._kept.named(row) for row in same.tolist()]
-        for ident in removed:
-            self.remove(ident)
+        self._remove(removed)
         return removed
 
     def clear(self) -> None:

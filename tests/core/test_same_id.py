@@ -102,6 +102,44 @@ def test_a_first_verdict_outlives_what_it_names(cuts: list[int]) -> None:
     assert found[3] == found[1]
 
 
+def rounds_to_forget(shard: Driven, ident: bytes) -> tuple[int, int]:
+    """Return in how many rounds an id is forgotten, and how many documents had it."""
+    plan, rounds = shard.shard.plan(batch([ident], COLUMNS), RULES), 0
+    while keys := plan.keys():
+        rounds += 1
+        plan.give(shard.store.get(keys))
+    decision = plan.judge()
+    shard.store.write(shard.prepare(plan))
+    shard.shard.apply(plan)
+    return rounds, decision.forgotten
+
+
+def test_all_versions_of_an_id_are_found_in_few_rounds() -> None:
+    shard = Driven(RULES)
+    versions = [Document(number, number, 0, (number,) * 4) for number in range(1_200)]
+    for document in versions:
+        document.id = b"row"
+    for low in range(0, 1_200, 7):
+        shard.judge(batch(versions[low : low + 7], COLUMNS))
+        if low % 100 == 0:
+            shard.reopen()
+    rounds, forgotten = rounds_to_forget(shard, b"row")
+    assert forgotten == 1_200
+    assert rounds <= 10
+    assert rounds_to_forget(shard, b"row") == (1, 0)
+
+
+def test_nothing_leads_to_what_was_forgotten() -> None:
+    shard = Driven(RULES)
+    for number in range(50):
+        document = Document(number, number, 0, (number,) * 4)
+        document.id = b"row"
+        shard.judge(batch([document], COLUMNS))
+        rounds, forgotten = rounds_to_forget(shard, b"row")
+        assert forgotten == 1
+        assert rounds <= 3
+
+
 def test_only_an_id_that_came_before_is_forgotten() -> None:
     shard = Driven(replace(RULES, same_id="replace"))
     shard.judge(batch([at(1, 0, b"a")], COLUMNS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -368,6 +369,54 @@ def test_values_are_checked_with_their_keys() -> None:
         assert value.startswith(plain)
         with pytest.raises(Damaged, match=key.hex()):
             check(key, value + b"\0")
+
+
+@pytest.mark.parametrize("rules", [PLAIN, WINDOWED, replace(PLAIN, same_id="replace")])
+def test_what_is_judged_in_small_pieces_is_judged_the_same(rules: BucketRules) -> None:
+    whole, pieces = driven(rules, count=0), driven(rules, count=0)
+    for some in batches(4, size=40):
+        pieces.shard.limit(0, 0, 0)
+        one, other = whole.judge(some), pieces.judge(some)
+        assert rows(one.matches) == rows(other.matches)
+        assert (one.candidates, one.absorbed) == (other.candidates, other.absorbed)
+        assert (one.divided, one.dropped) == (other.divided, other.dropped)
+
+
+def test_a_finalizer_may_wait_for_a_thread_that_uses_the_plan() -> None:
+    """Python runs it while objects are made: no lock of the plan may be held then."""
+    shard, [first, second] = driven(PLAIN, count=0), list(batches(5))[:2]
+    shard.judge(first)
+    plan = shard.shard.plan(second, PLAIN)
+    shard.read(plan)
+    begun, ended = threading.Event(), threading.Event()
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            begun.set()
+            ended.wait(60)
+
+    def use() -> None:
+        begun.wait(60)
+        plan.keys()
+        ended.set()
+
+    thresholds = gc.get_threshold()
+    with ThreadPoolExecutor() as threads:
+        used = threads.submit(use)
+        gc.collect()
+        gc.disable()
+        Cycle()
+        gc.set_threshold(1, 1, 1)
+        gc.enable()
+        try:
+            plan.judge()
+            gc.collect()
+        finally:
+            gc.set_threshold(*thresholds)
+        used.result(60)
 
 
 def test_limits_bound_what_is_kept_in_memory() -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
+from numpy.lib.format import (
+    read_array_header_1_0,
+    read_magic,
+    write_array,
+    write_array_header_1_0,
+)
 
 from lsh import Index, Parameters
 from lsh.saved import Saved, read, write
@@ -127,6 +137,64 @@ class Touching:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (self._path,)
+
+
+def test_no_memory_is_taken_for_lengths_that_a_file_only_claims(path: Path) -> None:
+    """Each array in turn says that it is longer, or is a bomb; each length field of the archive."""
+    whole = path.read_bytes()
+    with np.load(path) as arrays:
+        kept = dict(arrays)
+    for name in kept:
+        for count in (1 << 33, 1 << 62, -1):
+            forged = {**kept}
+            with path.open("wb") as file:
+                np.savez(file, **forged)
+            _claim(path, f"{name}.npy", count)
+            _refused_in_little_memory(path)
+        with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+            for other, array in kept.items():
+                with archive.open(f"{other}.npy", "w") as part:
+                    write_array(part, np.zeros(1 << 24, "|u1") if other == name else array)
+        _refused_in_little_memory(path)
+    directory = whole.index(b"PK\x01\x02")
+    for field in range(directory + 8, len(whole) - 4):
+        path.write_bytes(whole[:field] + b"\xf0\xff\xff\x7f" + whole[field + 4 :])
+        with suppress(ValueError):
+            tracemalloc.start()
+            read(path)
+        assert _peak() < _LITTLE
+
+
+_LITTLE = 4 << 20
+
+
+def _peak() -> int:
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def _claim(path: Path, name: str, count: int) -> None:
+    """Write in the header of an array that it has so many rows."""
+    with ZipFile(path) as archive:
+        parts = {part.filename: archive.read(part) for part in archive.infolist()}
+    with BytesIO(parts[name]) as array:
+        read_magic(array)
+        shape, fortran, kind = read_array_header_1_0(array)
+        rest = array.read()
+    forged = BytesIO()
+    described = {"descr": kind.str, "fortran_order": fortran, "shape": (count, *shape[1:])}
+    write_array_header_1_0(forged, described)
+    with ZipFile(path, "w") as archive:
+        for other, part in {**parts, name: forged.getvalue() + rest}.items():
+            archive.writestr(other, part)
+
+
+def _refused_in_little_memory(path: Path) -> None:
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="is not a saved index, or is damaged"):
+        read(path)
+    assert _peak() < _LITTLE
 
 
 def test_nothing_is_unpickled(path: Path) -> None:

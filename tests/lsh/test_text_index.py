@@ -184,6 +184,19 @@ def test_a_text_is_removed_in_every_copy_of_its_normal_form() -> None:
         index.remove("a")
 
 
+def test_thousands_of_copies_are_removed_at_once() -> None:
+    """One by one, each would have those judged again that it stands for: a minute."""
+    index, without = Index(), Index()
+    others = [(f"o{number}", f"{SHIP} {number % 7} {FOX}") for number in range(60)]
+    index.add_many([(number, SHIP) for number in range(4_000)])
+    index.add_many([*others, *((number, SHIP.upper()) for number in range(4_000, 5_000))])
+    without.add_many(others)
+    assert index.remove_text(SHIP) == list(range(5_000))
+    assert list(index) == list(without)
+    asked = [SHIP, FOX, *(text for _, text in others)]
+    assert index.query_many(asked) == without.query_many(asked)
+
+
 def test_cleared_it_is_as_new() -> None:
     index = filled(keep_texts=True)
     index.clear()

@@ -10,7 +10,7 @@ from worker.untrusted import NOT_READ
 
 __all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
 
-FORMAT_VERSION = 13
+FORMAT_VERSION = 14
 """Earlier versions have other keys or values, or were judged by other rules; none is read."""
 
 StoreHeader = dict[str, str | int | float | bool]

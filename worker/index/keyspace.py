@@ -4,7 +4,7 @@
 ``f6``             verdicts of documents, by number (8 bytes)
 ``f7``             pages of records that had a document which was forgotten (8 bytes): that is still
                    in the files of the store
-``f8``             an earlier document with the same id, by number (8 bytes)
+``f8``             earlier documents with the same id, by number (8 bytes)
 ``f9``             renewals of documents, by number (8 bytes)
 ``fa``             grown buckets, by era (4 bytes), column and key
 ``fb``             pages of cells, by run, slot of the column, and page
@@ -40,8 +40,8 @@ __all__ = [
     "GONE",
     "GROWN",
     "HEADER",
+    "ID_LISTS",
     "OPEN_RUN",
-    "PREVIOUS",
     "PROGRESS",
     "RECORDS",
     "RENEWALS",
@@ -66,7 +66,7 @@ class Range(NamedTuple):
 
 VERDICTS: Final = Range(b"\xf6", b"\xf7")
 FORGOTTEN: Final = Range(b"\xf7", b"\xf8")
-PREVIOUS: Final = Range(b"\xf8", b"\xf9")
+ID_LISTS: Final = Range(b"\xf8", b"\xf9")
 RENEWALS: Final = Range(b"\xf9", b"\xfa")
 GROWN: Final = Range(b"\xfa", b"\xfb")
 CELLS: Final = Range(b"\xfb", b"\xfc")

@@ -15,7 +15,7 @@ from worker.index.header import StoreHeader, check_header, unpack_header
 from worker.index.keyspace import (
     COVERAGE,
     HEADER,
-    PREVIOUS,
+    ID_LISTS,
     PROGRESS,
     RENEWALS,
     RUNS,
@@ -148,7 +148,7 @@ class ReadOnlyStore(Closing):
             ReadingEnded: not everything can be read.
             ValueError: one isn't as it was written.
         """
-        for kind in (VERDICTS, PREVIOUS, RENEWALS):
+        for kind in (VERDICTS, ID_LISTS, RENEWALS):
             for pair in span(self._db, kind):
                 check(*pair)
 

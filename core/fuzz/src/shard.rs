@@ -187,7 +187,8 @@ impl World {
         let inserted = self.other.shard.inserted();
         self.other.open(inserted).expect("nothing is wrong with it");
         let most = input.one_of([0, 200, 1 << 20]);
-        self.other.shard.limit(most, input.one_of([0, 200, 1 << 20]));
+        let some = || [0, 200, 1 << 20];
+        self.other.shard.limit(most, input.one_of(some()), input.one_of(some()));
     }
 
     fn ask(&mut self, input: &mut Input) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use _core::index::batch::Batch;
 use _core::index::clock::Clock;
 use _core::index::court::Court;
-use _core::index::decision::Matches;
+use _core::index::decision::{Decision, Matches};
 use _core::index::shard::memory::Memory;
 use _core::index::shard::plan::{Inquiry, Plan};
 use _core::index::shard::{Settings, Shard, Writes};
@@ -76,7 +76,7 @@ impl Side {
 
     pub fn judge(&mut self, batch: &Arc<Batch>, crash: Option<Crash>) -> Result<Outcome, Damaged> {
         let mut plan = self.plan(batch)?;
-        let decision = plan.decision().expect("nothing is wanted").clone();
+        let decision = Decision::clone(plan.decision().expect("nothing is wanted"));
         plan.prepare();
         self.read(&mut plan)?;
         let (writes, _) = plan.write(&self.shard)?.expect("nothing is wanted");

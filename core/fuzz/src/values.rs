@@ -9,9 +9,10 @@ use _core::index::rules::{Rules, SameId};
 use _core::index::shard::Settings;
 use _core::index::shard::contents::Contents;
 use _core::index::shard::eras::Dates;
+use _core::index::shard::id_list::IdList;
 use _core::index::shard::keyspace::{self, OPEN_RUN, Place, RUNS, grown_key, number_key};
 use _core::index::shard::layout::{
-    pack_bucket, pack_renewals, unpack_bucket, unpack_number, unpack_renewals,
+    pack_bucket, pack_renewals, unpack_bucket, unpack_renewals,
 };
 use _core::index::shard::open_run::{Added, OpenRun, pack_added, unpack_added};
 use _core::index::shard::run_list::{ID_COLUMN, Merging, Run, RunList};
@@ -23,13 +24,14 @@ use crate::input::{Input, spoil};
 
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    match input.below(7) {
+    match input.below(8) {
         0 => runs(&mut input),
         1 => bucket(&mut input),
         2 => renewals(&mut input),
         3 => open_run(&mut input),
         4 => verdicts(&mut input),
         5 => stored_clock(&mut input),
+        6 => id_list(&mut input),
         _ => clock_of_documents(&mut input),
     }
 }
@@ -156,7 +158,25 @@ fn bucket(input: &mut Input) {
         assert!(found.entries.iter().all(|&number| number < end));
         assert_eq!(pack_bucket(&found.entries, found.beyond), other);
     }
-    let _ = unpack_number(&other);
+}
+
+/// A list of documents with one id, as it grows; some are too old.
+fn id_list(input: &mut Input) {
+    let (mut list, mut number) = (IdList::default(), input.number() >> 1);
+    for _ in 0..input.below(100) {
+        assert_eq!(IdList::unpack(number, &list.pack()).as_ref(), Ok(&list));
+        assert!(list.entries().len() <= 7 * 3);
+        list.push(number);
+        number += 1 + u64::from(input.byte());
+        if input.below(40) == 0 {
+            list.prune(number.saturating_sub(input.u16().into()));
+        }
+    }
+    let other = given(list.pack(), input);
+    if let Ok(found) = IdList::unpack(number, &other) {
+        assert_eq!(found.pack(), other);
+        assert!(found.entries().iter().all(|&(_, before)| before < number));
+    }
 }
 
 fn renewals(input: &mut Input) {

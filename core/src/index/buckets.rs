@@ -158,6 +158,11 @@ impl Buckets {
         &mut self.held[id as usize]
     }
 
+    /// Forget where the documents are known.
+    pub fn release(&mut self) {
+        self.held.iter_mut().for_each(|held| held.places = Vec::new());
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Held)> {
         (0..).zip(&self.held)
     }

@@ -66,11 +66,25 @@ impl Judgement {
     }
 }
 
+/// The least that is read at a time, so that few rounds are needed.
+const TOGETHER: usize = 4096;
+/// A candidate is read with seven others, each some bytes longer than its sketch.
+const RECORDS_A_PAGE: usize = 8;
+const RECORD_BYTES: usize = 60;
+/// How many candidates are worth a piece of their own.
+const LEAST_ROOM: usize = 4096;
+
 /// The judging of those documents of a batch that were not sent again.
+///
+/// It goes piece by piece: of some documents, whatever has to be read is found at once, as far as
+/// that is not too much to hold. They are judged, and their candidates are let go. A document that
+/// meets full buckets has hundreds of candidates, so those of a whole batch may be gigabytes.
 struct Judging {
     judged: Judged,
     /// How many of the contested cells were judged.
     next: usize,
+    /// Where the piece ends that is judged: all its documents are whole.
+    end: usize,
     /// The cells that wait for something that has to be read.
     waiting: Vec<Contested>,
     /// Whether all cells were looked at once, to find what has to be read.
@@ -111,6 +125,7 @@ impl Judging {
             matches: Matches::default(),
         };
         Self {
+            end: 0,
             judged,
             next: 0,
             waiting: Vec::new(),
@@ -140,13 +155,17 @@ impl Judging {
                 let end = cell.map_or(batch.len(), |cell| cell.row as usize);
                 self.finish_rows(court, batch, end);
                 let Some(cell) = cell else { return Ok(Seen::Here(())) };
+                if self.next == self.end {
+                    self.begin(court, sight)?;
+                    break;
+                }
                 let Seen::Here(way) = self.visit(cell, court, batch, dates, sight)? else { break };
                 self.settle(cell, way, court, dates, sight)?;
                 self.next += 1;
             }
             // At first, whatever has to be read is found at once. What is missing later is missing
             // because documents of the batch have filled a bucket.
-            let left = &self.judged.cells.contested[self.next..];
+            let left = &self.judged.cells.contested[self.next..self.end];
             let (stopped, buckets) = (left[0].bucket, &mut self.judged.buckets);
             let concerned = left.iter().filter(|cell| {
                 !self.looked || cell.bucket == stopped || buckets.get(cell.bucket).outgrown
@@ -155,6 +174,45 @@ impl Judging {
             self.waiting.iter().for_each(|cell| buckets.get_mut(cell.bucket).outgrown = false);
             self.looked = true;
         }
+    }
+
+    /// Begin another piece: of so many documents as there is room to hold their candidates, at
+    /// least one. If there is little, what is held goes before.
+    fn begin(&mut self, court: &Court, sight: &mut impl Sight) -> Result<(), Damaged> {
+        let Judged { known, buckets, renewed, matches, cells, .. } = &mut self.judged;
+        let each = RECORDS_A_PAGE * (court.slots + RECORD_BYTES) + known.document_bytes();
+        let mut room = sight.room_bytes(known.held_bytes()) / each;
+        if room < LEAST_ROOM && known.held_bytes() > 0 {
+            let renewed = renewed.iter().map(|one| one.number).collect();
+            known.release(&renewed, &mut matches.matches);
+            buckets.release();
+            sight.release();
+            room = sight.room_bytes(known.held_bytes()) / each;
+        }
+        self.looked = false;
+        self.end = cells.contested.len();
+        let (mut entries, mut new) = (0, FxHashSet::<u64>::default());
+        for cell in &cells.contested[self.next..] {
+            buckets.read(cell.bucket, sight)?;
+            entries += buckets.get(cell.bucket).entries.len();
+            if entries > room {
+                break;
+            }
+        }
+        if entries <= room {
+            return Ok(());
+        }
+        // Most buckets of a document have the same candidates.
+        for (at, cell) in cells.contested.iter().enumerate().skip(self.next) {
+            if new.len() > room && cell.row > cells.contested[at - 1].row {
+                self.end = at;
+                return Ok(());
+            }
+            buckets.read(cell.bucket, sight)?;
+            let entries = buckets.get(cell.bucket).entries.iter();
+            new.extend(entries.filter(|&&number| known.place_if_known(number).is_none()));
+        }
+        Ok(())
     }
 
     /// Look at the cells that wait, as if all of them came next; some may not have to wait longer.
@@ -168,6 +226,9 @@ impl Judging {
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut damaged = None;
         waiting.retain(|&cell| {
+            if sight.unread() >= TOGETHER {
+                return true;
+            }
             let seen = self.visit(cell, court, batch, dates, sight);
             let unread = matches!(seen, Ok(Seen::Unread));
             damaged = seen.err().or(damaged.take());

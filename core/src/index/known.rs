@@ -2,16 +2,19 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::batch::Batch;
 use super::clock::Clock;
+use super::decision::Match;
 use super::record::Record;
 use super::sight::{Damaged, Seen, Sight};
 use super::similar::Measures;
 
 /// The row from which a document is forgotten if it never is.
 pub const NEVER: u32 = u32::MAX;
+/// About what the renewals of a document take.
+const RENEWALS_BYTES: usize = 100;
 
 /// A document: one of the batch, or of the index.
 #[derive(Debug, Clone)]
@@ -282,6 +285,48 @@ impl Known {
     /// The later of two times of entries, or their joint mark; see `Clock::later`.
     pub fn later(&self, one: i64, other: i64) -> i64 {
         self.clock.later(one, other)
+    }
+
+    /// About how many bytes are held of documents of the index.
+    pub fn held_bytes(&self) -> usize {
+        let documents = self.documents.len() - self.own;
+        documents * self.document_bytes() + self.ids.len() + RENEWALS_BYTES * self.renewals.len()
+    }
+
+    /// About how many bytes a document takes beside its id.
+    pub fn document_bytes(&self) -> usize {
+        2 * size_of::<Document>() + self.slots
+    }
+
+    /// Let go of the documents of the index but those that matched, or were renewed. The places of
+    /// these change.
+    pub fn release(&mut self, renewed: &FxHashSet<u64>, matches: &mut [Match]) {
+        let matched: FxHashSet<u64> = matches.iter().map(|one| one.sequence).collect();
+        self.renewals.retain(|number, _| renewed.contains(number));
+        let own_ids = self.documents[..self.own].last().map_or(0, |last| last.id.end);
+        let ids = self.ids.split_off(own_ids);
+        let sketches = std::mem::take(&mut self.sketches);
+        let documents = self.documents.split_off(self.own);
+        self.compared.truncate(self.own);
+        self.places.clear();
+        let mut starts = FxHashMap::default();
+        for (document, sketch) in documents.into_iter().zip(sketches.chunks_exact(self.slots)) {
+            let Document { number, sequence, id, .. } = document.clone();
+            if !matched.contains(&sequence) && !renewed.contains(&number) {
+                continue;
+            }
+            let start = self.ids.len();
+            starts.insert(id.start, start);
+            self.ids.extend_from_slice(&ids[id.start - own_ids..id.end - own_ids]);
+            self.places.insert(number, self.documents.len() as u32);
+            self.documents.push(Document { id: start..self.ids.len(), ..document });
+            self.sketches.extend_from_slice(sketch);
+            self.compared.push(Compared { row: NEVER, equal: 0 });
+        }
+        for one in matches.iter_mut().filter(|one| one.id.start >= own_ids && !one.id.is_empty()) {
+            let start = starts[&one.id.start];
+            one.id = start..start + one.id.len();
+        }
     }
 
     /// Whether some documents are forgotten in the batch.

@@ -78,4 +78,17 @@ pub trait Sight {
 
     /// Whether it is known that no document was ever forgotten.
     fn all_kept(&self) -> bool;
+
+    /// How many things have to be read next.
+    fn unread(&self) -> usize {
+        0
+    }
+
+    /// How many more bytes of records may be held, beside so many of what is known of them.
+    fn room_bytes(&self, _known: usize) -> usize {
+        usize::MAX
+    }
+
+    /// Let go of the records and renewals that were read. They are read again if they are asked for.
+    fn release(&mut self) {}
 }

@@ -15,7 +15,7 @@ use crate::index::sight::Damaged;
 #[pyclass(name = "MemoryIndex", module = "lsh._core")]
 pub struct MemoryIndex {
     index: in_memory::MemoryIndex,
-    /// Whether a panic has left it half changed.
+    /// Whether a failure has left it half changed.
     is_broken: bool,
 }
 
@@ -44,7 +44,8 @@ impl MemoryIndex {
         if self.is_broken { Err(left()) } else { Ok(&self.index) }
     }
 
-    /// Do work that changes the index, or fails by an error that has changed nothing.
+    /// Do work that changes the index. If it fails, the index is half changed, and isn't used again.
+    /// What is given is checked before.
     fn change<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -53,9 +54,9 @@ impl MemoryIndex {
     ) -> PyResult<T> {
         self.index()?;
         self.is_broken = true;
-        let done = computed(py, bytes, || work(&mut self.index))?;
+        let done = computed(py, bytes, || work(&mut self.index))?.map_err(damaged)?;
         self.is_broken = false;
-        done.map_err(damaged)
+        Ok(done)
     }
 
     /// Copy what is given, so that nobody can change it.
@@ -136,6 +137,7 @@ impl MemoryIndex {
             let (got, takes) = (blank.len(), given.shingles.len());
             return Err(PyValueError::new_err(format!("blank: got {got}, takes {takes}")));
         }
+        self.index.check_room(blank.len()).map_err(damaged)?;
         let found = self.change(py, given.sketches.len(), |index| index.judge(&given, &blank))?;
         Ok(arrays_of(py, found))
     }
@@ -153,13 +155,15 @@ impl MemoryIndex {
         Ok(arrays_of(py, caught(py, given.sketches.len(), matches)?))
     }
 
-    fn remove(&mut self, py: Python<'_>, row: usize, others: &Bound<'_, PyAny>) -> PyResult<()> {
-        let others = self.rows(others)?;
-        let (count, width) = (self.index.len(), self.index.width());
-        if row >= count {
-            return Err(PyValueError::new_err(format!("row {row}: the index has {count} rows")));
-        }
-        self.change(py, others.len() * width, |index| index.remove(row, &others))
+    fn remove(
+        &mut self,
+        py: Python<'_>,
+        rows: &Bound<'_, PyAny>,
+        others: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (rows, others) = (self.rows(rows)?, self.rows(others)?);
+        let work = (rows.len() + others.len()) * self.index.width();
+        self.change(py, work, |index| index.remove(&rows, &others))
     }
 
     fn keys<'py>(
@@ -167,12 +171,15 @@ impl MemoryIndex {
         py: Python<'py>,
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<u64>>> {
-        let (rows, columns) = (self.rows(rows)?, self.index.width());
-        let mut keys = Vec::with_capacity(rows.len() * columns);
-        for column in 0..columns {
-            let own = self.index.keys(column);
-            keys.extend(rows.iter().map(|&row| own[row]));
-        }
+        let (rows, columns, index) = (self.rows(rows)?, self.index.width(), self.index()?);
+        let keys = computed(py, 8 * rows.len() * columns, || {
+            let mut keys = Vec::with_capacity(rows.len() * columns);
+            for column in 0..columns {
+                let own = index.keys(column);
+                keys.extend(rows.iter().map(|&row| own[row]));
+            }
+            keys
+        })?;
         table(py, keys, columns, rows.len())
     }
 
@@ -181,10 +188,13 @@ impl MemoryIndex {
         py: Python<'py>,
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<u8>>> {
-        let rows = self.rows(rows)?;
-        let mut sketches = Vec::with_capacity(rows.len() * self.index.slots());
-        rows.iter().for_each(|&row| sketches.extend_from_slice(self.index.sketch(row)));
-        table(py, sketches, rows.len(), self.index.slots())
+        let (rows, slots, index) = (self.rows(rows)?, self.index.slots(), self.index()?);
+        let sketches = computed(py, rows.len() * slots, || {
+            let mut sketches = Vec::with_capacity(rows.len() * slots);
+            rows.iter().for_each(|&row| sketches.extend_from_slice(index.sketch(row)));
+            sketches
+        })?;
+        table(py, sketches, rows.len(), slots)
     }
 
     fn shingles<'py>(

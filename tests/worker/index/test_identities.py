@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.support.filling import random_documents
 from tests.worker.index.decisions import RULES, WINDOW, Document, batch
-from worker.index.keyspace import PREVIOUS
+from worker.index.keyspace import ID_LISTS
 from worker.index.spans import span
 from worker.index.store import BandStore, StoreOptions
 from worker.index.store_reader import matches_of
@@ -36,7 +36,7 @@ def test_an_id_that_is_replaced_again_and_again_has_a_short_chain(tmp_path: Path
         store.apply(decision, offset=offset, documents=1)
     assert decision.inserted, "the last version is no copy"
     assert forgotten(store, b"page") == 1
-    assert list(span(store._db, PREVIOUS)) == []
+    assert list(span(store._db, ID_LISTS)) == []
     store.close()
 
 

@@ -14,6 +14,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use self::column::{Column, MOST_ROWS};
 use self::seen::{InMemory, Looked};
 use super::batch::Batch;
@@ -124,17 +126,23 @@ impl MemoryIndex {
         measures.estimate(measures.equal(self.sketch(one), self.sketch(other)))
     }
 
+    /// Check that there is room for so many documents.
+    pub fn check_room(&self, count: usize) -> Result<(), Damaged> {
+        if count > MOST_ROWS - self.len() {
+            return Err(Damaged(format!("an index in memory takes {MOST_ROWS} documents")));
+        }
+        Ok(())
+    }
+
     /// Add documents in order, each as if it came alone; return their matches.
     ///
-    /// `blank` says which ones come to no bucket.
+    /// `blank` says which ones come to no bucket. Unless there is no room, nothing can fail.
     pub fn judge(&mut self, given: &Given, blank: &[bool]) -> Result<Found, Damaged> {
+        self.check_room(blank.len())?;
         let mut found = Found::default();
         for low in (0..blank.len()).step_by(TOGETHER) {
             let rows = low..blank.len().min(low + TOGETHER);
             let first = self.len();
-            if first + rows.len() > MOST_ROWS {
-                return Err(Damaged(format!("an index in memory takes {MOST_ROWS} documents")));
-            }
             let judged: Vec<usize> = rows.clone().filter(|&row| !blank[row]).collect();
             let sequences = judged.iter().map(|&row| (first + row - low) as u64);
             let batch = Arc::new(self.batch(given, &judged, sequences.collect()));
@@ -165,39 +173,53 @@ impl MemoryIndex {
         Ok(found)
     }
 
-    /// Remove a document that isn't blank: the buckets become as if it had never come.
+    /// Remove documents that aren't blank: the buckets become as if they had never come.
     ///
     /// `others` are the rows of all other documents that aren't blank, ascending. A bucket depends
     /// on the documents that have its key alone, so these are judged again.
-    pub fn remove(&mut self, row: usize, others: &[usize]) -> Result<(), Damaged> {
+    pub fn remove(&mut self, rows: &[usize], others: &[usize]) -> Result<(), Damaged> {
+        let mut rows = rows.to_vec();
+        rows.sort_unstable();
         for column in 0..self.columns.len() {
             let keys = self.keys(column);
-            let alike = others.iter().copied().filter(|&other| keys[other] == keys[row]);
-            let alike = alike.collect::<Vec<_>>();
-            self.refill(column, row, &alike)?;
+            let mut concerned: FxHashMap<u64, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
+            rows.iter().for_each(|&row| concerned.entry(keys[row]).or_default().0.push(row));
+            for &other in others {
+                if let Some((_, left)) = concerned.get_mut(&keys[other]) {
+                    left.push(other);
+                }
+            }
+            for (key, (gone, left)) in concerned {
+                self.refill(column, key, &gone, &left)?;
+            }
         }
         Ok(())
     }
 
-    /// Make a bucket, and its finer ones, those of some documents; `gone` is one that left it.
-    fn refill(&mut self, place: usize, gone: usize, rows: &[usize]) -> Result<(), Damaged> {
+    /// Make a bucket, and its finer ones, those of some documents; `gone` are those that left it, ascending.
+    fn refill(
+        &mut self,
+        place: usize,
+        key: u64,
+        gone: &[usize],
+        rows: &[usize],
+    ) -> Result<(), Damaged> {
         let column = &mut self.columns[place];
-        let key = column.keys()[gone];
         let bucket = column.bucket(key);
-        let left: Vec<u64> =
-            bucket.entries.iter().copied().filter(|&entry| entry != gone as u64).collect();
+        let mut left: Vec<u64> = bucket.entries.clone();
+        left.retain(|&entry| gone.binary_search(&(entry as usize)).is_err());
         if !bucket.beyond {
             if left.len() == bucket.entries.len() {
-                return Ok(()); // An entry stood for it.
+                return Ok(()); // Entries stood for them.
             }
             if left.iter().map(|&entry| entry as usize).eq(rows.iter().copied()) {
                 column.put(key, left.iter().map(|&entry| entry as u32).collect(), false);
-                return Ok(()); // It stood for nothing.
+                return Ok(()); // They stood for nothing.
             }
         }
         column.put(key, Box::default(), false);
         if bucket.beyond {
-            for &row in rows.iter().chain([&gone]) {
+            for &row in rows.iter().chain(gone) {
                 for level in 1..=LEVELS {
                     let finer = self.court.finer.key(place, key, level, self.sketch(row));
                     self.columns[place].put(finer, Box::default(), false);

@@ -1,8 +1,9 @@
-//! What is read by document: records, renewals, verdicts, and earlier documents with the same id.
+//! What is read by document: records, renewals, verdicts, lists of ids.
 
 use std::collections::hash_map::Entry;
 
 use super::Shard;
+use super::id_list::IdList;
 use super::keyspace::{self, number_key};
 use super::reading::{Purpose, Reading};
 use super::recent::Age;
@@ -70,12 +71,12 @@ impl Reading {
         self.verdicts.get(&number)?.as_ref()
     }
 
-    /// The earlier document with the same key of its id, if there is one.
-    pub(super) fn previous(&mut self, number: u64) -> Option<Option<u64>> {
-        if let Entry::Vacant(unread) = self.previous.entry(number) {
+    /// The list of earlier documents with the same key of their ids, if there is one.
+    pub(super) fn id_list(&mut self, number: u64) -> Option<Option<&IdList>> {
+        if let Entry::Vacant(unread) = self.id_lists.entry(number) {
             unread.insert(None);
-            self.want(number_key(keyspace::PREVIOUS, number), Purpose::Previous(number));
+            self.want(number_key(keyspace::ID_LISTS, number), Purpose::IdList(number));
         }
-        *self.previous.get(&number)?
+        self.id_lists.get(&number)?.as_ref().map(Option::as_ref)
     }
 }

@@ -20,6 +20,10 @@ use crate::index::sight::Damaged;
 /// The lanes of a group, by tier; above, one. They take memory before a run uses them, and the
 /// filters of higher tiers are large. To add lanes later would copy a hundred megabytes at once.
 const LANES: [usize; 2] = [FAN_IN, FAN_IN / 2];
+fn lanes_of(tier: u8) -> usize {
+    LANES.get(usize::from(tier)).copied().unwrap_or(1)
+}
+
 /// How many look-ups are under way at a time, so that they wait for memory together.
 const AHEAD: usize = 24;
 const LINE_WORDS: usize = 8;
@@ -209,14 +213,21 @@ impl Filters {
     pub fn room(&self, tier: u8, others: usize) -> Room {
         let groups = self.tiers.get(usize::from(tier)).map_or(&[][..], Vec::as_slice);
         let free = groups.iter().flat_map(|group| &group.lanes).filter(|lane| lane.is_none());
-        let group = (free.count() <= others).then(|| {
-            let lanes = LANES.get(usize::from(tier)).copied().unwrap_or(1);
-            Group::new(self.columns, Shape::of(self.run_documents, tier), lanes)
-        });
+        let group = (free.count() <= others).then(|| self.group(tier));
         Room { tier, group }
     }
 
-    /// Give a run the room that was made.
+    fn group(&self, tier: u8) -> Group {
+        Group::new(self.columns, Shape::of(self.run_documents, tier), lanes_of(tier))
+    }
+
+    /// Whether the system has the memory for another group of a tier.
+    pub fn fits(&self, tier: u8) -> bool {
+        let words = self.columns * Shape::of(self.run_documents, tier).words() * lanes_of(tier);
+        huge::fits::<u64>(words + LINE_WORDS)
+    }
+
+    /// Give a run the room that was made. If another one has taken that, there is more.
     ///
     /// It isn't asked before `ask`, and its filter must have all parts by then.
     pub fn reserve(&mut self, run: u32, room: Room) {
@@ -224,15 +235,13 @@ impl Filters {
         if self.tiers.len() <= tier {
             self.tiers.resize_with(tier + 1, Vec::new);
         }
-        let groups = &mut self.tiers[tier];
-        let is_free = |group: &Group| group.lanes.iter().any(Option::is_none);
-        if !groups.iter().any(is_free) {
-            groups.extend(room.group);
+        let groups = &self.tiers[tier];
+        if !groups.iter().any(|group| group.lanes.contains(&None)) {
+            let group = room.group.unwrap_or_else(|| self.group(room.tier));
+            self.tiers[tier].push(group);
         }
-        let mut lanes = groups.iter_mut().flat_map(|group| &mut group.lanes);
-        if let Some(free) = lanes.find(|lane| lane.is_none()) {
-            *free = Some(run);
-        }
+        let mut lanes = self.tiers[tier].iter_mut().flat_map(|group| &mut group.lanes);
+        *lanes.find(|lane| lane.is_none()).expect("a group was added") = Some(run);
     }
 
     pub fn put(&mut self, part: &Part) {
@@ -321,6 +330,20 @@ mod tests {
             assert_eq!(own.len(), DOCUMENTS as usize, "run {run}");
         }
         assert!(found(&filters, &hashes(99)).len() < 100);
+    }
+
+    #[test]
+    fn runs_that_were_promised_the_same_room_all_get_some() {
+        let mut filters = Filters::new(2, DOCUMENTS);
+        for tier in 0..3 {
+            let rooms: Vec<Room> = (0..20).map(|_| filters.room(tier, 0)).collect();
+            add(&mut filters, tier, 100 + u32::from(tier));
+            for (run, mut room) in (100 * u32::from(tier) + 200..).zip(rooms) {
+                room.group = room.group.filter(|_| run % 3 == 0);
+                filters.reserve(run, room);
+                assert!(filters.lane_of(run).is_some());
+            }
+        }
     }
 
     #[test]

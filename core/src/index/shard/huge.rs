@@ -12,6 +12,11 @@ pub fn zeros<T: Zero>(count: usize) -> Vec<T> {
     made
 }
 
+/// Whether the system has memory for so many values. None of it is taken.
+pub fn fits<T>(count: usize) -> bool {
+    Vec::<T>::new().try_reserve_exact(count).is_ok()
+}
+
 /// What all bits zero is a value of.
 pub trait Zero: Copy {
     const ZERO: Self;
@@ -50,6 +55,7 @@ mod tests {
         for &count in counts {
             let mut made = zeros::<u64>(count);
             assert!(made.len() == count && made.iter().all(|&word| word == 0));
+            assert!(fits::<u64>(count) && !fits::<u64>(usize::MAX / 8));
             made.fill(u64::MAX);
             assert!(made.iter().all(|&word| word == u64::MAX));
         }

@@ -3,7 +3,7 @@
 //! ===========  ==================================================================================
 //! `f6`         verdicts of documents, by number (8 bytes)
 //! `f7`         the store's own: pages of records with former bytes still in files
-//! `f8`         an earlier document with the same id, by number (8 bytes); see `identities`
+//! `f8`         earlier documents with the same id, by number (8 bytes); see `id_list`
 //! `f9`         renewals of documents, by number (8 bytes); see `layout`
 //! `fa`         grown buckets, by era (4 bytes), column and key; see `eras` and `layout`
 //! `fb`         pages of cells, by run, slot of the column, and page; see `cells`
@@ -20,7 +20,7 @@ use super::seal::hex;
 use crate::index::sight::Damaged;
 
 pub const VERDICTS: u8 = 0xf6;
-pub const PREVIOUS: u8 = 0xf8;
+pub const ID_LISTS: u8 = 0xf8;
 pub const RENEWALS: u8 = 0xf9;
 pub const GROWN: u8 = 0xfa;
 pub const CELLS: u8 = 0xfb;

@@ -91,11 +91,6 @@ pub fn unpack_renewals(packed: &[u8]) -> Result<Vec<(u8, i64)>, Damaged> {
     Ok(renewals)
 }
 
-pub fn unpack_number(packed: &[u8]) -> Result<u64, Damaged> {
-    let number = packed.try_into().map(u64::from_le_bytes);
-    number.map_err(|_| Damaged(format!("{} bytes are not a number", packed.len())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +121,5 @@ mod tests {
         let packed = pack_renewals(&[(3, -5), (1, 9)]);
         assert!(unpack_renewals(&packed[..packed.len() - 1]).is_err());
         assert!(unpack_renewals(&packed.repeat(2)).is_err());
-        assert!(unpack_number(&[0; 7]).is_err());
     }
 }

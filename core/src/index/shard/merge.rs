@@ -128,6 +128,11 @@ impl Work {
         wanted
     }
 
+    /// How long the pages are that were given.
+    pub fn bytes(&self) -> usize {
+        self.pages.iter().flatten().map(Vec::len).sum()
+    }
+
     pub fn give(&mut self, place: usize, page: Option<&[u8]>) {
         self.pages[place] = page.map(<[u8]>::to_vec);
     }

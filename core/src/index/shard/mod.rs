@@ -51,6 +51,7 @@ pub mod eras;
 mod filters;
 mod held;
 mod huge;
+pub mod id_list;
 mod identities;
 mod implied;
 pub mod keyspace;
@@ -153,6 +154,8 @@ pub struct Shard {
     recent_records: Recent<u64>,
     /// By column and key: the era, then the bucket's bytes.
     recent_buckets: Recent<(u8, u64)>,
+    /// How much a judgement holds of what documents are compared with.
+    candidate_bytes: usize,
 }
 
 /// Threads may read a shard at the same time.
@@ -163,6 +166,8 @@ const _: fn() = || {
 
 /// What a shard keeps of records, and of grown buckets, until `Shard::limit` says otherwise.
 const RECENT_BYTES: usize = 8 << 20;
+/// The same for what a judgement holds of what documents are compared with.
+pub const CANDIDATE_BYTES: usize = 24 << 20;
 
 impl Shard {
     /// Continue with what a write that is in the store has changed.
@@ -254,9 +259,11 @@ impl Shard {
         &self.list
     }
 
-    /// Keep about so many bytes of records and of grown buckets that were read or written lately.
-    pub fn limit(&mut self, records: usize, buckets: usize) {
+    /// Keep about so many bytes of records and of grown buckets that were read or written lately, and
+    /// of what the documents of a batch are compared with.
+    pub fn limit(&mut self, records: usize, buckets: usize, candidates: usize) {
         self.recent_records.limit(records);
         self.recent_buckets.limit(buckets);
+        self.candidate_bytes = candidates;
     }
 }

@@ -159,6 +159,16 @@ impl OpenRun {
         }
     }
 
+    /// Whether it may have to grow for some cells.
+    pub fn outgrown_by(&self, added: &[Added]) -> bool {
+        let mut counts = self.counts.clone();
+        for one in added {
+            let Some(count) = counts.get_mut(usize::from(one.slot)) else { return true };
+            *count += 1;
+        }
+        counts.iter().any(|count| count * FULLEST.1 > FULLEST.0 << self.bits)
+    }
+
     /// Return whether it is a new one.
     fn insert(&mut self, slot: u8, entry: Entry) -> bool {
         let hash = u64::from(entry[1]) << 32 | u64::from(entry[0]);

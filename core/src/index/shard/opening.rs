@@ -11,7 +11,7 @@ use super::recent::Recent;
 use super::record_pages::{RecordPage, page_key, page_of};
 use super::run_list::RunList;
 use super::seal::{hex, unseal};
-use super::{RECENT_BYTES, Settings, Shard};
+use super::{CANDIDATE_BYTES, RECENT_BYTES, Settings, Shard};
 use crate::index::sight::Damaged;
 
 /// A shard, while its store is read.
@@ -96,11 +96,12 @@ impl Opening {
         }
         self.open = OpenRun::new(self.list.columns.len(), first);
         self.filters = Filters::new(self.list.columns.len(), self.list.run_documents);
-        self.expect();
-        Ok(())
+        self.expect()
     }
 
-    fn expect(&mut self) {
+    /// Expect the filters that are named. Whether there is memory for them is asked before: the
+    /// numbers by which they are that large may be forged.
+    fn expect(&mut self) -> Result<(), Damaged> {
         let columns = self.list.columns.len() as u8;
         let runs = self.list.runs.iter();
         let mut expected: Vec<_> =
@@ -113,9 +114,13 @@ impl Opening {
         for (run, tier, until, again) in expected {
             let merged = tier.checked_sub(1).map(|tier| self.list.shape(tier));
             let pages = merged.map_or(self.list.shape(tier).pages(), pages_into);
+            if !self.filters.fits(tier) {
+                return Err(Damaged(format!("there is no memory for the filter of run {run}")));
+            }
             self.filters.reserve(run, self.filters.room(tier, 0));
             self.next.insert(run, Expected { tier, slot: 0, page: 0, pages, until, again });
         }
+        Ok(())
     }
 
     /// The ranges of keys that must be read whole: the filters of each run, and the open run. With
@@ -211,6 +216,7 @@ impl Opening {
             last_page: self.last_page,
             recent_records: Recent::new(RECENT_BYTES),
             recent_buckets: Recent::new(RECENT_BYTES),
+            candidate_bytes: CANDIDATE_BYTES,
         })
     }
 }

@@ -26,13 +26,14 @@ struct Rounds {
     court: Arc<Court>,
     batch: Arc<Batch>,
     reading: Reading,
-    wanted: Vec<Wanted>,
+    /// Shared, so that whoever asks for them needs no lock while they are copied.
+    wanted: Arc<Vec<Wanted>>,
 }
 
 impl Rounds {
     fn new(shard: &Shard, court: Arc<Court>, batch: Arc<Batch>) -> Result<Self, Damaged> {
         let reading = Reading::new(shard, Asked::of(&court, &batch))?;
-        Ok(Self { court, batch, reading, wanted: Vec::new() })
+        Ok(Self { court, batch, reading, wanted: Arc::default() })
     }
 
     fn give<'v>(
@@ -40,7 +41,7 @@ impl Rounds {
         shard: &Shard,
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
-        self.wanted.clear();
+        self.wanted = Arc::default();
         self.reading.give(shard, Asked::of(&self.court, &self.batch), values)
     }
 
@@ -52,7 +53,7 @@ impl Rounds {
     ) -> Result<Option<T>, Damaged> {
         for _ in 0..MOST_IDLE {
             if self.wanted.is_empty() {
-                self.wanted = self.reading.wanted();
+                self.wanted = self.reading.wanted().into();
             }
             if !self.wanted.is_empty() {
                 return Ok(None);
@@ -79,7 +80,7 @@ enum Stage {
 pub struct Plan {
     rounds: Rounds,
     stage: Stage,
-    decision: Decision,
+    decision: Arc<Decision>,
     /// Whether a write is wanted, too.
     is_to_write: bool,
 }
@@ -95,7 +96,7 @@ impl Plan {
         let judgement = Judgement::new(court.clone(), batch.clone(), clock).map_err(Damaged)?;
         let stage = Stage::Judging(Box::new(judgement));
         let rounds = Rounds::new(shard, court, batch)?;
-        Ok(Self { rounds, stage, decision: Decision::default(), is_to_write: false })
+        Ok(Self { rounds, stage, decision: Arc::default(), is_to_write: false })
     }
 
     /// Go on as far as possible; return the keys that must be read then, by table and ascending.
@@ -106,21 +107,25 @@ impl Plan {
         if let Stage::Judging(judgement) = &mut stage
             && let Some(decision) = self.rounds.go_on(shard, |sight| judgement.step(sight))?
         {
-            self.decision = decision;
+            self.decision = decision.into();
             stage = Stage::Judged;
         }
         if let (Stage::Judged, true) = (&stage, self.is_to_write) {
-            stage = Stage::Preparing(Box::new(Preparing::new(shard, self.decided())?));
+            stage = Stage::Preparing(Box::new(Preparing::new(
+                shard,
+                &self.rounds.reading,
+                self.decided(),
+            )?));
         }
         if let (Stage::Preparing(preparing), true) = (&mut stage, self.open().is_empty()) {
-            self.rounds.wanted = preparing.wanted();
+            self.rounds.wanted = preparing.wanted().into();
         }
         self.stage = stage;
         Ok(&self.rounds.wanted)
     }
 
     /// The keys that `wanted` returned last, whose values `give` takes.
-    pub fn open(&self) -> &[Wanted] {
+    pub fn open(&self) -> &Arc<Vec<Wanted>> {
         &self.rounds.wanted
     }
 
@@ -132,7 +137,7 @@ impl Plan {
     ) -> Result<(), Damaged> {
         let given = match &mut self.stage {
             Stage::Preparing(preparing) => {
-                self.rounds.wanted.clear();
+                self.rounds.wanted = Arc::default();
                 preparing.give(values)
             }
             _ => self.rounds.give(shard, values),
@@ -141,7 +146,7 @@ impl Plan {
     }
 
     /// The decision, once nothing is wanted for it.
-    pub fn decision(&self) -> Option<&Decision> {
+    pub fn decision(&self) -> Option<&Arc<Decision>> {
         match self.stage {
             Stage::Judging(_) | Stage::Failed => None,
             Stage::Judged | Stage::Preparing(_) | Stage::Written(_) => Some(&self.decision),
@@ -181,6 +186,16 @@ impl Plan {
         }
     }
 
+    /// About how many bytes the next step works on beside those of the batch.
+    pub fn weight(&self, shard: &Shard) -> usize {
+        match &self.stage {
+            Stage::Judging(_) | Stage::Failed => self.rounds.reading.given_bytes(),
+            Stage::Judged => 0,
+            Stage::Preparing(preparing) => preparing.weight(shard, self.decided()),
+            Stage::Written(prepared) => prepared.weight(shard),
+        }
+    }
+
     /// Whether there is a write, which may be applied.
     pub fn is_written(&self) -> bool {
         matches!(self.stage, Stage::Written(_))
@@ -191,7 +206,7 @@ impl Plan {
     pub fn apply(self, shard: &mut Shard) -> Option<Clock> {
         let Stage::Written(prepared) = self.stage else { return None };
         shard.apply(self.rounds.reading, *prepared);
-        Some(self.decision.dates.clock)
+        Some(self.decision.dates.clock.clone())
     }
 }
 
@@ -199,7 +214,7 @@ impl Plan {
 pub struct Inquiry {
     rounds: Rounds,
     query: Query,
-    answers: Option<Answers>,
+    answers: Option<Arc<Answers>>,
 }
 
 impl Inquiry {
@@ -218,14 +233,19 @@ impl Inquiry {
     pub fn wanted(&mut self, shard: &Shard) -> Result<&[Wanted], Damaged> {
         if self.answers.is_none() {
             let Self { rounds, query, .. } = self;
-            self.answers = rounds.go_on(shard, |sighting| query.step(sighting))?;
+            self.answers = rounds.go_on(shard, |sighting| query.step(sighting))?.map(Arc::new);
         }
         Ok(&self.rounds.wanted)
     }
 
     /// The keys that `wanted` returned last, whose values `give` takes.
-    pub fn open(&self) -> &[Wanted] {
+    pub fn open(&self) -> &Arc<Vec<Wanted>> {
         &self.rounds.wanted
+    }
+
+    /// About how many bytes the next step works on beside those of the batch.
+    pub fn weight(&self) -> usize {
+        self.rounds.reading.given_bytes()
     }
 
     /// Take the values of the keys that `wanted` returned last, in their order.
@@ -238,7 +258,96 @@ impl Inquiry {
     }
 
     /// The answers, once nothing is wanted.
-    pub fn answers(&self) -> Option<&Answers> {
+    pub fn answers(&self) -> Option<&Arc<Answers>> {
         self.answers.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::rules::{Rules, SameId};
+    use crate::index::shard::Settings;
+    use crate::index::shard::memory::Memory;
+
+    const COLUMNS: usize = 6;
+    const SLOTS: usize = 16;
+    const FAMILIES: u64 = 40;
+    const CAPACITY: u64 = 8;
+
+    fn mixed(number: u64) -> u64 {
+        let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
+    }
+
+    /// One document of each family, which shares the keys of one column with all of its family.
+    fn batch(first: u64, shares: impl Fn(usize) -> bool) -> Arc<Batch> {
+        let numbers = || first..first + FAMILIES;
+        let key = |column: usize, number: u64| {
+            let family = number % FAMILIES;
+            mixed(if shares(column) { family + 1 } else { number << 20 } ^ (column as u64) << 60)
+        };
+        Arc::new(Batch {
+            sequences: numbers().collect(),
+            times: vec![0; FAMILIES as usize],
+            ids: numbers().map(u64::to_le_bytes).collect(),
+            shingles: vec![9; FAMILIES as usize],
+            keys: (0..COLUMNS).flat_map(|c| numbers().map(move |n| key(c, n))).collect(),
+            sketches: numbers()
+                .flat_map(|n| (0..SLOTS as u64).map(move |slot| mixed(n << 8 | slot) as u8))
+                .collect(),
+            forgotten: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_batch_that_meets_full_buckets_takes_no_more_memory_than_it_may() {
+        let rules = Rules {
+            threshold: 0.5,
+            absorb: 0.9,
+            capacity: CAPACITY as usize,
+            max_matches: 4,
+            window: None,
+            same_id: SameId::Duplicate,
+            containment: None,
+            containment_error: 0.1,
+            bands: 0,
+            rows: 0,
+            crowded: CAPACITY as usize,
+            now_rank: 1,
+            now_of: 1,
+            now_least: 1,
+        };
+        let court = Arc::new(Court::new(rules, (0..COLUMNS as u8).collect(), SLOTS).unwrap());
+        let settings = Settings { run_documents: 1 << 12, window: None };
+        let (mut memory, mut clock) = (Memory::default(), Clock::default());
+        let mut shard = memory.open(settings, 0).unwrap();
+        for part in 0..COLUMNS as u64 * CAPACITY {
+            let some = batch(FAMILIES * part, |column| column as u64 == part / CAPACITY);
+            let mut plan = Plan::new(&shard, court.clone(), some, &clock).unwrap();
+            plan.prepare();
+            while let wanted @ [_, ..] = &plan.wanted(&shard).unwrap().to_vec()[..] {
+                plan.give(&shard, memory.get(wanted)).unwrap();
+            }
+            let (writes, after) = plan.write(&shard).unwrap().unwrap();
+            clock = after.clone();
+            memory.write(writes);
+            plan.apply(&mut shard);
+        }
+        let last = batch(FAMILIES * COLUMNS as u64 * CAPACITY, |_| true);
+        let mut found = Vec::new();
+        for most in [usize::MAX, 30_000] {
+            shard.limit(0, 0, most);
+            let mut plan = Plan::new(&shard, court.clone(), last.clone(), &clock).unwrap();
+            let mut held = 0;
+            while let wanted @ [_, ..] = &plan.wanted(&shard).unwrap().to_vec()[..] {
+                plan.give(&shard, memory.get(wanted)).unwrap();
+                held = held.max(plan.rounds.reading.held_bytes());
+            }
+            found.push((held, plan.decision().unwrap().counts));
+        }
+        assert_eq!(found[0].1, found[1].1);
+        assert_eq!(found[0].1.candidates, FAMILIES * COLUMNS as u64 * CAPACITY);
+        assert!(found[0].0 > 100_000 && found[1].0 < 2 * 30_000, "{found:?}");
     }
 }

@@ -6,13 +6,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::eras::Dates;
 use super::filters::{Part, Room};
+use super::id_list::IdList;
 use super::identities::NewIds;
+use super::keyspace::{self, number_key};
 use super::layout::MOST_DOCUMENTS;
 use super::merge::{Merge, Work};
 use super::open_run::Added;
 use super::reading::Reading;
 use super::record_pages::{RecordPage, page_key, page_of};
 use super::run_list::{ID_COLUMN, Merging, RunList};
+use super::seal::unseal;
 use super::write::Write;
 use super::{Shard, Wanted, Writes};
 use crate::index::decision::Changes;
@@ -31,6 +34,7 @@ pub struct Decided<'a> {
 #[derive(Clone, Copy)]
 enum Purpose {
     Id { place: usize, at: usize },
+    IdList(u64),
     Source { work: usize, at: usize },
     Forgotten(u64),
 }
@@ -76,9 +80,18 @@ pub(super) struct Changed {
     pub grown: Option<Vec<u8>>,
 }
 
+impl Prepared {
+    /// About how many bytes it takes to apply it, beside those of the batch.
+    pub fn weight(&self, shard: &Shard) -> usize {
+        let filters: usize = self.parts.iter().map(|part| 8 * part.words.len()).sum();
+        let open = self.emptied.is_some() || shard.open.outgrown_by(&self.added);
+        filters + if open { shard.open.size_bytes() } else { 0 }
+    }
+}
+
 impl Preparing {
     /// Plan a write. An error says that something contradicts itself, or that the shard is full.
-    pub fn new(shard: &Shard, decided: Decided) -> Result<Self, Damaged> {
+    pub fn new(shard: &Shard, reading: &Reading, decided: Decided) -> Result<Self, Damaged> {
         let changes = decided.changes;
         let mut list = shard.list.clone();
         let begins = !decided.columns.is_empty() || !changes.records.is_empty();
@@ -104,7 +117,7 @@ impl Preparing {
             Some(Work::due(merges.swap_remove(place), plan, &list, inserted, documents))
         });
         let works = works.collect();
-        let ids = NewIds::new(shard, &changes.records)?;
+        let ids = NewIds::new(shard, reading, &changes.records)?;
         let (pages, wants, named) = (FxHashMap::default(), Vec::new(), Vec::new());
         let mut made = Self { list, merges, works, rooms, ids, pages, wants, named };
         made.want_forgotten(shard, changes)?;
@@ -121,6 +134,10 @@ impl Preparing {
             for (at, wanted) in search.name(&self.list) {
                 self.wants.push((wanted, Purpose::Id { place, at }));
             }
+        }
+        for number in self.ids.open_lists(self.list.eras.first()) {
+            let wanted = Wanted { table: None, key: number_key(keyspace::ID_LISTS, number) };
+            self.wants.push((wanted, Purpose::IdList(number)));
         }
     }
 
@@ -166,6 +183,12 @@ impl Preparing {
                         search.give(&self.list, at, value)?;
                     }
                 }
+                Purpose::IdList(number) => {
+                    let key = number_key(keyspace::ID_LISTS, number);
+                    let packed = value.map(|value| unseal(&key, value)).transpose()?;
+                    let list = packed.map(|packed| IdList::unpack(number, packed)).transpose()?;
+                    self.ids.give_list(number, list);
+                }
                 Purpose::Source { work, at } => self.works[work].give(at, value),
                 Purpose::Forgotten(page) => {
                     let missing = || Damaged(format!("page {page} of the records is missing"));
@@ -176,6 +199,14 @@ impl Preparing {
         }
         self.want_ids();
         Ok(())
+    }
+
+    /// About how many bytes it takes to make the write, beside those of the batch.
+    pub fn weight(&self, shard: &Shard, decided: Decided) -> usize {
+        let merged: usize = self.works.iter().map(Work::bytes).sum();
+        let closes = shard.closes(decided.changes.records.len() as u64)
+            || self.list.eras.is_due(decided.dates.now, shard.settings.window);
+        merged + if closes { shard.open.size_bytes() } else { 0 }
     }
 
     /// Make the write, once there is nothing left to read.
@@ -225,6 +256,16 @@ fn begin_merges(
 }
 
 impl Shard {
+    /// Whether the open run is closed before so many documents are added.
+    ///
+    /// Those of a write are in one run. A run has as nearly as possible the size that its filter
+    /// and its pages are made for.
+    pub(super) fn closes(&self, documents: u64) -> bool {
+        let has = self.inserted - self.open.first;
+        let left = u64::from(self.list.run_documents).saturating_sub(has);
+        has > 0 && 2 * left < documents
+    }
+
     /// How many more documents fit.
     pub fn room(&self) -> u64 {
         MOST_DOCUMENTS - 1 - (self.inserted - self.list.eras.first())

@@ -8,9 +8,10 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::held::{Held, Known, Standing, alone, grown};
+use super::id_list::IdList;
 use super::identities::Chain;
 use super::keyspace::{self, grown_key, number_key};
-use super::layout::{unpack_bucket, unpack_number, unpack_renewals};
+use super::layout::{unpack_bucket, unpack_renewals};
 use super::lookup::Hit;
 use super::recent::Age;
 use super::record_pages::RecordPage;
@@ -23,6 +24,10 @@ use crate::index::court::Court;
 use crate::index::sight::{Bucket, Damaged};
 
 const NOWHERE: u32 = u32::MAX;
+/// The most keys that are named at a time, so that their values take a few megabytes.
+pub const MOST_KEYS: usize = 4096;
+/// About what the renewals of a document take.
+const RENEWALS_BYTES: usize = 100;
 
 /// A batch, as far as it is looked up.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +90,7 @@ pub enum Purpose {
     Page(u64),
     Renewals(u64),
     Verdict(u64),
-    Previous(u64),
+    IdList(u64),
     NewestOfId { hash: u64, at: usize },
 }
 
@@ -109,9 +114,12 @@ pub struct Reading {
     named: Vec<Purpose>,
     /// None was named, and not given yet.
     pub(super) pages: FxHashMap<u64, Option<RecordPage>>,
+    page_bytes: usize,
+    /// How long the values are that were given last.
+    given_bytes: usize,
     pub(super) renewals: FxHashMap<u64, Option<Vec<(u8, i64)>>>,
     pub(super) verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
-    pub(super) previous: FxHashMap<u64, Option<Option<u64>>>,
+    pub(super) id_lists: FxHashMap<u64, Option<Option<IdList>>>,
     pub(super) chains: FxHashMap<u64, Chain>,
     /// The documents whose records were asked for and were read, or would go from memory.
     pub(super) read_records: Vec<u64>,
@@ -325,9 +333,30 @@ impl Reading {
     pub fn wanted(&mut self) -> Vec<Wanted> {
         let mut wants = std::mem::take(&mut self.wants);
         wants.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        self.wants = wants.split_off(wants.len().min(MOST_KEYS));
         let (wanted, named) = wants.into_iter().unzip();
         self.named = named;
         wanted
+    }
+
+    pub(super) fn unread(&self) -> usize {
+        self.wants.len()
+    }
+
+    pub(super) fn given_bytes(&self) -> usize {
+        self.given_bytes
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.page_bytes + RENEWALS_BYTES * self.renewals.len()
+    }
+
+    /// Let go of the records and renewals that were read.
+    pub(super) fn release(&mut self) {
+        self.pages.retain(|_, page| page.is_none());
+        self.renewals.retain(|_, renewals| renewals.is_none());
+        self.page_bytes = 0;
+        self.read_records.clear();
     }
 
     /// Take the values of the keys that `wanted` returned last, in their order.
@@ -340,8 +369,10 @@ impl Reading {
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
         let mut values = values.into_iter();
+        self.given_bytes = 0;
         for purpose in std::mem::take(&mut self.named) {
             let value = values.next().ok_or_else(|| Damaged("a value wasn't given".into()))?;
+            self.given_bytes += value.map_or(0, <[u8]>::len);
             self.take(shard, purpose, value)?;
         }
         self.advance(shard, asked)
@@ -373,7 +404,9 @@ impl Reading {
             Purpose::Page(page) => {
                 let found = value.map(|value| RecordPage::unpack(page, value)).transpose()?;
                 let missing = || Damaged(format!("page {page} of the records is missing"));
-                self.pages.insert(page, Some(found.ok_or_else(missing)?));
+                let found = found.ok_or_else(missing)?;
+                self.page_bytes += found.size_bytes();
+                self.pages.insert(page, Some(found));
             }
             Purpose::Renewals(number) => {
                 let packed = unsealed(keyspace::RENEWALS, number)?.unwrap_or_default();
@@ -383,13 +416,10 @@ impl Reading {
                 let packed = unsealed(keyspace::VERDICTS, number)?;
                 self.verdicts.insert(number, Some(packed.map(<[u8]>::to_vec)));
             }
-            Purpose::Previous(number) => {
-                let before =
-                    unsealed(keyspace::PREVIOUS, number)?.map(unpack_number).transpose()?;
-                if before.is_some_and(|before| before >= number) {
-                    return Err(Damaged(format!("document {number} follows {before:?}")));
-                }
-                self.previous.insert(number, Some(before));
+            Purpose::IdList(number) => {
+                let packed = unsealed(keyspace::ID_LISTS, number)?;
+                let list = packed.map(|packed| IdList::unpack(number, packed)).transpose()?;
+                self.id_lists.insert(number, Some(list));
             }
             Purpose::NewestOfId { hash, at } => {
                 if let Some(chain) = self.chains.get_mut(&hash) {

@@ -67,6 +67,11 @@ impl RecordPage {
         whole.then(|| Self { records: left.0.to_vec(), ends })
     }
 
+    /// About how much memory it takes.
+    pub fn size_bytes(&self) -> usize {
+        size_of::<Option<Self>>() + self.records.len() + size_of::<usize>() * DOCUMENTS_A_PAGE
+    }
+
     /// The record at a place; none if the page has fewer.
     pub fn get(&self, place: usize) -> Option<&[u8]> {
         let start =

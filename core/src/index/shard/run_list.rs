@@ -11,6 +11,8 @@ use crate::index::sight::Damaged;
 
 /// The column of documents' ids; see `identities`. Those below are bands and the exact text.
 pub const ID_COLUMN: u8 = 251;
+/// The most documents of a run of tier 0. Each takes 480 bytes of filters.
+pub const MOST_RUN_DOCUMENTS: u32 = 1 << 24;
 const MOST_TIERS: u8 = 8;
 const MOST_RUNS: u32 = u32::MAX / 2;
 const MOST_ERAS: u32 = u32::MAX / 2;
@@ -211,7 +213,8 @@ impl RunList {
         let wrong = |what: String| Err(Damaged(format!("its list of runs can't be true: {what}")));
         let ordered = self.columns.is_sorted_by(|one, next| one < next);
         let whole = self.columns.last().is_none_or(|&last| last == ID_COLUMN);
-        if !ordered || !whole || self.run_documents == 0 || self.next > MOST_RUNS {
+        let sized = (1..=MOST_RUN_DOCUMENTS).contains(&self.run_documents);
+        if !ordered || !whole || !sized || self.next > MOST_RUNS {
             return wrong(format!("{} documents, columns {:?}", self.run_documents, self.columns));
         }
         let mut end = self.runs.first().map_or(0, |run| run.first.min(self.eras.first()));
@@ -292,7 +295,7 @@ mod tests {
 
     #[test]
     fn lists_that_cannot_be_true_are_refused() {
-        let spoil: [fn(&mut RunList); 12] = [
+        let spoil: [fn(&mut RunList); 13] = [
             |list| list.runs[3].first += 1,
             |list| list.runs[0].end = 7,
             |list| list.runs[1].number = 9,
@@ -300,6 +303,7 @@ mod tests {
             |list| list.columns.reverse(),
             |list| list.columns = vec![0],
             |list| list.run_documents = 0,
+            |list| list.run_documents = MOST_RUN_DOCUMENTS + 1,
             |list| list.merging[0].sources.reverse(),
             |list| list.merging[0].target = 9,
             |list| list.merging[0].cells = u64::MAX,

@@ -84,4 +84,16 @@ impl Sight for Sighting<'_> {
     fn all_kept(&self) -> bool {
         self.shard.all_kept
     }
+
+    fn unread(&self) -> usize {
+        self.reading.unread()
+    }
+
+    fn room_bytes(&self, known: usize) -> usize {
+        self.shard.candidate_bytes.saturating_sub(known + self.reading.held_bytes())
+    }
+
+    fn release(&mut self) {
+        self.reading.release();
+    }
 }

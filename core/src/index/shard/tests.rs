@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::eras::{Dates, Eras};
 use super::keyspace::{self, Place};
 use super::memory::Memory;
+use super::opening::Opening;
 use super::prepare::{Decided, Prepared, Preparing};
 use super::reading::{Asked, Reading};
-use super::run_list::ID_COLUMN;
+use super::record_pages::{self, page_of};
+use super::run_list::{ID_COLUMN, MOST_RUN_DOCUMENTS, Run, RunList};
 use super::sighting::Sighting;
 use super::{Settings, Shard, Writes};
 use crate::index::decision::{ChangedBucket, Changes, NewCell};
@@ -75,7 +77,8 @@ impl Documents {
                 sketch[0..6].fill(7);
             }
             made.sketches.push(sketch);
-            made.ids.push(random.below(400).to_le_bytes().to_vec());
+            let ids = if random.one_of(3) { 2 } else { 400 };
+            made.ids.push(random.below(ids).to_le_bytes().to_vec());
         }
         made
     }
@@ -343,7 +346,7 @@ impl Harness {
         dates: Dates,
     ) -> Result<(Writes, Prepared), Damaged> {
         let decided = Decided { columns: &COLUMNS, changes, dates };
-        let mut preparing = Preparing::new(&self.shard, decided)?;
+        let mut preparing = Preparing::new(&self.shard, reading, decided)?;
         loop {
             let wanted = preparing.wanted();
             if wanted.is_empty() {
@@ -357,7 +360,7 @@ impl Harness {
         let inserted = self.model.records.len() as u64;
         self.shard = self.memory.open(self.settings, inserted).unwrap();
         let most = [0, 2000, 1 << 20][self.random.below(3) as usize];
-        self.shard.limit(most, most);
+        self.shard.limit(most, most, most);
     }
 
     fn step(&mut self) {
@@ -398,6 +401,9 @@ impl Harness {
         for run in self.memory.table_runs() {
             assert!(runs.contains(&run) || targets.contains(&run), "table {run} is left");
         }
+        let lists = self.memory.range(&keyspace::Range::all(keyspace::ID_LISTS)).count();
+        let kept = self.model.records.len() - list.eras.first() as usize;
+        assert!(lists <= self.model.ids.len() + kept / 7, "{lists} lists of {kept} documents");
         assert_eq!(list.columns.last(), (!list.columns.is_empty()).then_some(&ID_COLUMN));
     }
 }
@@ -433,7 +439,7 @@ fn the_first_write_with_columns_sets_them() {
         [(&[][..], Some(0)), (&[3, 3], None), (&[251], None), (&[5, 2], Some(3))]
     {
         let decided = Decided { columns, changes: &changes, dates };
-        let made = Preparing::new(&harness.shard, decided)
+        let made = Preparing::new(&harness.shard, &reading, decided)
             .and_then(|preparing| preparing.finish(&harness.shard, &reading, decided));
         assert_eq!(made.is_ok(), expected.is_some(), "{columns:?}");
         let (Ok((writes, prepared)), Some(expected)) = (made, expected) else { continue };
@@ -442,6 +448,50 @@ fn the_first_write_with_columns_sets_them() {
         assert_eq!(harness.shard.list().columns.len(), expected);
         assert!(harness.memory.open(harness.settings, 0).is_ok());
     }
+}
+
+/// What says how large filters are is a few bytes; they may be forged.
+#[test]
+fn memory_is_not_taken_for_sizes_that_are_only_claimed() {
+    for tier in 0..=8 {
+        for run_documents in [1, 100, 1 << 16, MOST_RUN_DOCUMENTS, u32::MAX] {
+            let mut list = RunList::new(run_documents);
+            list.columns = (0..=ID_COLUMN).collect();
+            let end = 8u64.pow(tier.into());
+            let number = list.new_number();
+            list.runs.push(Run { number, tier, first: 0, end, cells: 1 });
+            let mut opening = Opening::new(Settings { run_documents, window: None }, end);
+            let page = record_pages::pack(page_of(end).0, &vec![b""; page_of(end).1]).unwrap().1;
+            let given = opening.give([Some(&list.pack()), None, Some(&page)]);
+            assert!(given.is_ok() || tier > 1 || run_documents > 1 << 16);
+            assert!(given.is_err() || opening.finish().is_err(), "no part of the filter is there");
+        }
+    }
+}
+
+/// Whoever holds the lock of an interpreter must know that a step takes long.
+#[test]
+fn writes_that_close_a_run_are_heavy() {
+    let mut harness = Harness::new(12, 400, None);
+    let mut heavy = 0;
+    for _ in 0..60 {
+        let documents = Documents::some(&mut harness.random, 20, &[]);
+        let reading = harness.look(&documents).unwrap();
+        let (changes, dates, after) = harness.decide(&documents);
+        let decided = Decided { columns: &COLUMNS, changes: &changes, dates };
+        let preparing = Preparing::new(&harness.shard, &reading, decided).unwrap();
+        let weight = preparing.weight(&harness.shard, decided);
+        let open_bytes = harness.shard.sizes().open_bytes;
+        let (writes, prepared) = harness.prepare(&reading, &changes, dates).unwrap();
+        let closes = !writes.tables.is_empty();
+        assert_eq!(weight, if closes { open_bytes } else { 0 });
+        assert!(!closes || prepared.weight(&harness.shard) >= open_bytes);
+        heavy += usize::from(closes);
+        harness.memory.write(writes);
+        harness.model = after;
+        harness.shard.apply(reading, prepared);
+    }
+    assert!((1..5).contains(&heavy));
 }
 
 #[test]
@@ -474,7 +524,7 @@ fn flipped_bits_give_an_error_or_change_nothing() {
             Err(_) => found += 1,
             Ok(shard) => {
                 harness.shard = shard;
-                harness.shard.limit(0, 0);
+                harness.shard.limit(0, 0, 0);
                 let documents = Documents::some(&mut harness.random, 60, &harness.model.sketches);
                 // It compares all that it sees with what must be there.
                 found += usize::from(harness.look(&documents).is_err());
@@ -495,7 +545,7 @@ fn damage_that_merges_and_forgetting_meet_gives_an_error() {
         let documents = Documents::some(&mut harness.random, 40, &harness.model.sketches);
         let reading = harness.look(&documents).unwrap();
         let (changes, dates, _) = harness.decide(&documents);
-        for _ in 0..20 {
+        for _ in 0..200 {
             harness.memory.flip(|end| harness.random.below(end as u64) as usize);
         }
         found += usize::from(harness.prepare(&reading, &changes, dates).is_err());
@@ -538,7 +588,7 @@ fn most_buckets_of_a_copy_are_not_read() {
         harness.shard.apply(reading, prepared);
     }
     harness.reopen();
-    harness.shard.limit(0, 0);
+    harness.shard.limit(0, 0, 0);
     harness.reads = 0;
     let (keys, sketches) = (documents.keys(), documents.sketches.concat());
     let asked = asked(&keys, &sketches);

@@ -4,11 +4,14 @@
 //! its mark. So it is found when earlier eras are dropped. A bucket with one new document needs
 //! only a cell.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 
 use super::cells::{Cell, MARK, marked, pack_pages};
 use super::filters::Part;
-use super::identities::NewIds;
+use super::id_list::IdList;
+use super::identities::{Chain, NewIds};
 use super::keyspace::{self, GONE, Key, Place, RUNS, Range, grown_key, number_key};
 use super::layout::{low_of, pack_bucket, pack_renewals};
 use super::merge::Work;
@@ -164,7 +167,7 @@ impl<'a> Write<'a> {
     /// Gather the cells that the open run gets. It is closed before, if it is full.
     pub fn cells(&mut self, ids: &NewIds) -> Result<(), Damaged> {
         let shard = self.shard;
-        if self.is_full() {
+        if shard.closes(self.decided.changes.records.len() as u64) {
             self.close(shard.open.first, shard.inserted, false);
         }
         if shard.inserted == self.list.eras.current().first {
@@ -173,16 +176,6 @@ impl<'a> Write<'a> {
         self.list.eras.note(self.decided.dates, shard.settings.window);
         self.ids(ids)?;
         self.buckets()
-    }
-
-    /// Whether the open run is closed before the documents of the batch are added.
-    ///
-    /// Those of a write are in one run. A run has as nearly as possible the size that its filter
-    /// and its pages are made for.
-    fn is_full(&self) -> bool {
-        let has = self.shard.inserted - self.shard.open.first;
-        let left = u64::from(self.list.run_documents).saturating_sub(has);
-        has > 0 && 2 * left < self.end() - self.shard.inserted
     }
 
     /// Make a run of the open run, with what was added if `with_added`, and begin another.
@@ -219,30 +212,82 @@ impl<'a> Write<'a> {
         self.made.added.push(Added { slot, cell });
     }
 
-    /// Write which earlier document with the same id each new one has, and the newest of each.
-    ///
-    /// Chains that were followed go on with what is left of them, so an id that is forgotten and
-    /// comes again all the time has a short one.
+    /// Write the newest document of each id that has a new one, and the list of earlier ones.
     fn ids(&mut self, ids: &NewIds) -> Result<(), Damaged> {
-        let mut newest = FxHashMap::<u64, u64>::default();
-        let forgotten = &self.decided.changes.forgotten;
-        let kept = self.list.eras.first();
-        for (place, key, stored) in ids.newest() {
+        let mut newest = FxHashMap::<u64, (u64, IdList)>::default();
+        for (place, key) in ids.keys() {
             let number = self.shard.inserted + place as u64;
-            let followed = self.reading.chains.get(&key).and_then(|chain| chain.whole());
-            let stored = match followed {
-                Some(all) => all.iter().copied().find(|one| forgotten.binary_search(one).is_err()),
-                None => stored,
-            };
-            let before = newest.insert(key, number).or(stored.filter(|&stored| stored >= kept));
-            if let Some(before) = before {
-                let key = number_key(keyspace::PREVIOUS, number);
-                self.put(key, before.to_le_bytes().to_vec());
+            match newest.entry(key) {
+                Entry::Vacant(new) => drop(new.insert((number, self.earlier(ids, key)))),
+                Entry::Occupied(mut known) => {
+                    let (before, list) = known.get_mut();
+                    self.append(list, *before);
+                    *before = number;
+                }
+            }
+        }
+        let reading = self.reading;
+        for (&key, chain) in &reading.chains {
+            if let (Some(last), false) = (chain.newest, newest.contains_key(&key))
+                && chain.has_any(&self.decided.changes.forgotten)
+            {
+                let list = self.left_of(chain, |number| number != last).unwrap_or_default();
+                self.put_list(last, &list);
             }
         }
         let slot = self.list.slot(ID_COLUMN)?;
-        newest.into_iter().for_each(|(key, number)| self.add(slot, key, number));
+        for (key, (number, list)) in newest {
+            self.put_list(number, &list);
+            self.add(slot, key, number);
+        }
         Ok(())
+    }
+
+    /// The stored documents with a key of their ids, as the list of a new one.
+    fn earlier(&mut self, ids: &NewIds, key: u64) -> IdList {
+        let (reading, first) = (self.reading, self.list.eras.first());
+        let chain = reading.whole_chain(key);
+        if let Some(left) = chain.and_then(|chain| self.left_of(chain, |_| true)) {
+            return left;
+        }
+        let followed = chain.and_then(|chain| chain.newest).map(|last| {
+            let list = reading.id_lists.get(&last).and_then(Option::as_ref);
+            (last, list.and_then(Option::as_ref))
+        });
+        let Some((last, stored)) = followed.or_else(|| ids.newest(key, first)) else {
+            return IdList::default();
+        };
+        let mut list = stored.cloned().unwrap_or_default();
+        list.prune(first);
+        if !list.push(last) && stored.is_some() {
+            self.writes.deletes.push(number_key(keyspace::ID_LISTS, last));
+        }
+        list
+    }
+
+    /// What is left of a chain, as a list of those that `takes` says; its lists are deleted. None if
+    /// nothing of it is forgotten.
+    fn left_of(&mut self, chain: &Chain, takes: impl Fn(u64) -> bool) -> Option<IdList> {
+        let left = chain.left(&self.decided.changes.forgotten)?;
+        let lists = chain.listed.iter().map(|&number| number_key(keyspace::ID_LISTS, number));
+        self.writes.deletes.extend(lists);
+        let mut list = IdList::default();
+        left.into_iter().filter(|&one| takes(one)).for_each(|one| self.append(&mut list, one));
+        Some(list)
+    }
+
+    /// Append a document to a list, which is stored under it if an entry refers to that.
+    fn append(&mut self, list: &mut IdList, number: u64) {
+        let before = list.clone();
+        if list.push(number) {
+            self.put_list(number, &before);
+        }
+    }
+
+    fn put_list(&mut self, number: u64, list: &IdList) {
+        if !list.is_empty() {
+            self.put(number_key(keyspace::ID_LISTS, number), list.pack());
+        }
     }
 
     /// Write the buckets that changed. The document of a cell or mark under a grown bucket doesn't
@@ -326,7 +371,7 @@ impl<'a> Write<'a> {
         if self.list.eras.drop(now, window) > 0 {
             let (era, first) = (self.list.eras.kept()[0].number, self.list.eras.first());
             self.writes.ranges.push(Range::grown_before(era));
-            for kind in [keyspace::PREVIOUS, keyspace::RENEWALS, keyspace::VERDICTS] {
+            for kind in [keyspace::ID_LISTS, keyspace::RENEWALS, keyspace::VERDICTS] {
                 self.writes.ranges.push(Range::below(kind, first));
             }
             self.writes.ranges.push(Range::below(keyspace::RECORDS, page_of(first).0));

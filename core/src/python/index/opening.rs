@@ -11,6 +11,7 @@ use super::shard::PyShard;
 use crate::index::clock::Clock;
 use crate::index::shard::Settings;
 use crate::index::shard::opening::Opening;
+use crate::index::shard::run_list::MOST_RUN_DOCUMENTS;
 use crate::python::caught::{caught, locked};
 
 type Spans<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u64)>;
@@ -53,10 +54,11 @@ impl PyOpening {
         inserted: u64,
         clock: Option<&[u8]>,
     ) -> PyResult<Self> {
-        if run_documents == 0 || window_ms.is_some_and(|window| window < 0) {
+        let sized = (1..=MOST_RUN_DOCUMENTS).contains(&run_documents);
+        if !sized || window_ms.is_some_and(|window| window < 0) {
             let message = format!(
-                "got run_documents {run_documents} and window_ms {window_ms:?}: takes at least 1, \
-                 and at least 0"
+                "got run_documents {run_documents} and window_ms {window_ms:?}: takes 1 to \
+                 {MOST_RUN_DOCUMENTS}, and at least 0"
             );
             return Err(PyValueError::new_err(message));
         }

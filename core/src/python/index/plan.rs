@@ -12,7 +12,7 @@ use super::shard::Seen;
 use crate::index::court::Court;
 use crate::index::shard::plan::Plan;
 use crate::index::shard::{Wanted, Writes};
-use crate::python::caught::{caught, locked};
+use crate::python::caught::{caught, held, locked, yielding};
 
 pub type Keys<'py> = Vec<(Option<u32>, Vec<Bound<'py, PyBytes>>)>;
 
@@ -23,6 +23,11 @@ pub fn keys_of<'py>(py: Python<'py>, wanted: &[Wanted]) -> Keys<'py> {
         (some[0].table, some.iter().map(|wanted| PyBytes::new(py, &wanted.key)).collect())
     });
     groups.collect()
+}
+
+/// How long values are in all.
+pub fn length_of(values: &[Option<&[u8]>]) -> usize {
+    values.iter().flatten().map(|value| value.len()).sum()
 }
 
 /// Return the bytes of values, which must be as many as were asked for.
@@ -52,6 +57,13 @@ impl PyPlan {
     pub fn new(plan: Plan, seen: Seen, court: Arc<Court>, rows: usize, bytes: usize) -> Self {
         Self { plan: Mutex::new(Some(plan)), seen, court, rows, bytes }
     }
+
+    /// About how many bytes the next step works on.
+    pub fn weight(&self, py: Python<'_>) -> PyResult<usize> {
+        let held = held(py, &self.plan)?;
+        let Some(plan) = held.as_ref() else { return Ok(0) };
+        Ok(self.bytes + plan.weight(&self.seen.read_attached(py)?.shard))
+    }
 }
 
 fn of<'a>(held: &'a mut MutexGuard<'_, Option<Plan>>) -> PyResult<&'a mut Plan> {
@@ -65,18 +77,19 @@ fn unread() -> PyErr {
 #[pymethods]
 impl PyPlan {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
-        caught(py, self.bytes, || {
+        let wanted = caught(py, self.weight(py)?, || {
             let mut held = locked(&self.plan)?;
-            let state = self.seen.read()?;
-            of(&mut held)?.wanted(&state.shard).map_err(damaged).map(drop)
+            let (plan, state) = (of(&mut held)?, self.seen.read()?);
+            plan.wanted(&state.shard).map_err(damaged)?;
+            Ok(plan.open().clone())
         })?;
-        Ok(keys_of(py, of(&mut locked(&self.plan)?)?.open()))
+        Ok(keys_of(py, &wanted))
     }
 
     fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
-        let expected = of(&mut locked(&self.plan)?)?.open().len();
+        let expected = of(&mut held(py, &self.plan)?)?.open().len();
         let given = values_of(&values, expected)?;
-        caught(py, self.bytes, || {
+        caught(py, self.bytes + length_of(&given), || {
             let mut held = locked(&self.plan)?;
             let state = self.seen.read()?;
             of(&mut held)?.give(&state.shard, given).map_err(damaged)
@@ -84,16 +97,18 @@ impl PyPlan {
     }
 
     fn judge(&self, py: Python<'_>) -> PyResult<PyDecision> {
-        let mut held = locked(&self.plan)?;
-        let plan = of(&mut held)?;
-        let decision = plan.decision().ok_or_else(unread)?;
-        let decision = PyDecision::of(py, &self.court, decision, self.rows)?;
-        plan.prepare();
-        Ok(decision)
+        let decision = {
+            let mut held = held(py, &self.plan)?;
+            let plan = of(&mut held)?;
+            let decision = plan.decision().ok_or_else(unread)?.clone();
+            plan.prepare();
+            decision
+        };
+        PyDecision::of(py, &self.court, &decision, self.rows)
     }
 
     fn writes(&self, py: Python<'_>) -> PyResult<PyWrites> {
-        let (writes, clock) = caught(py, self.bytes, || {
+        let (writes, clock) = caught(py, self.weight(py)?, || {
             let mut held = locked(&self.plan)?;
             let state = self.seen.read()?;
             let made = of(&mut held)?.write(&state.shard).map_err(damaged)?;
@@ -122,13 +137,19 @@ pub struct PyWrites {
 impl PyWrites {
     fn of(py: Python<'_>, writes: Writes, clock: &[u8]) -> Self {
         let bytes = |bytes: &[u8]| PyBytes::new(py, bytes).unbind();
-        let pair = |(one, other): &(Vec<u8>, Vec<u8>)| (bytes(one), bytes(other));
+        let mut made = 0;
+        let mut pair = |(one, other): &(Vec<u8>, Vec<u8>)| {
+            made += other.len();
+            yielding(py, &mut made);
+            (bytes(one), bytes(other))
+        };
         let tables = writes.tables.iter().map(|table| {
-            (table.run, table.pages.iter().map(pair).collect(), table.finished, table.last)
+            (table.run, table.pages.iter().map(&mut pair).collect(), table.finished, table.last)
         });
+        let tables = tables.collect();
         let ranges = writes.ranges.iter().map(|range| (bytes(&range.low), bytes(&range.high)));
         Self {
-            tables: tables.collect(),
+            tables,
             ranges: ranges.collect(),
             deletes: writes.deletes.iter().map(|key| bytes(key)).collect(),
             puts: writes.puts.iter().map(pair).collect(),

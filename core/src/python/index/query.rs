@@ -8,11 +8,11 @@ use pyo3::types::PyBytes;
 
 use super::damaged;
 use super::found::PyMatches;
-use super::plan::{Keys, keys_of, values_of};
+use super::plan::{Keys, keys_of, length_of, values_of};
 use super::shard::Seen;
 use crate::index::court::Court;
 use crate::index::shard::plan::Inquiry;
-use crate::python::caught::{caught, locked};
+use crate::python::caught::{caught, held, locked};
 
 /// Buckets: column, level, size, and the sequence numbers of matches in it.
 type Met = Vec<(u8, usize, usize, Vec<u64>)>;
@@ -35,18 +35,20 @@ impl PyQuery {
 #[pymethods]
 impl PyQuery {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
-        caught(py, self.bytes, || {
+        let weight = self.bytes + held(py, &self.inquiry)?.weight();
+        let wanted = caught(py, weight, || {
             let mut inquiry = locked(&self.inquiry)?;
             let state = self.seen.read()?;
-            inquiry.wanted(&state.shard).map_err(damaged).map(drop)
+            inquiry.wanted(&state.shard).map_err(damaged)?;
+            Ok(inquiry.open().clone())
         })?;
-        Ok(keys_of(py, locked(&self.inquiry)?.open()))
+        Ok(keys_of(py, &wanted))
     }
 
     fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
-        let expected = locked(&self.inquiry)?.open().len();
+        let expected = held(py, &self.inquiry)?.open().len();
         let given = values_of(&values, expected)?;
-        caught(py, self.bytes, || {
+        caught(py, self.bytes + length_of(&given), || {
             let mut inquiry = locked(&self.inquiry)?;
             let state = self.seen.read()?;
             inquiry.give(&state.shard, given).map_err(damaged)
@@ -54,8 +56,7 @@ impl PyQuery {
     }
 
     fn answers(&self, py: Python<'_>) -> PyResult<(PyMatches, Vec<Met>, Vec<u64>)> {
-        let inquiry = locked(&self.inquiry)?;
-        let answers = inquiry.answers();
+        let answers = held(py, &self.inquiry)?.answers().cloned();
         let answers =
             answers.ok_or_else(|| PyValueError::new_err("there are keys left to read"))?;
         let matches = PyMatches::of(py, &self.court, &answers.matches, self.rows)?;

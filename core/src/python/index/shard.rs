@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::batch::{batch_of, rules_of, shape_of};
@@ -14,8 +15,8 @@ use super::query::PyQuery;
 use crate::index::batch::Batch;
 use crate::index::clock::Clock;
 use crate::index::court::Court;
-use crate::index::shard::Shard;
 use crate::index::shard::plan::{Inquiry, Plan};
+use crate::index::shard::{CANDIDATE_BYTES, Shard};
 use crate::python::arrays;
 use crate::python::caught::{caught, left, locked};
 
@@ -34,6 +35,15 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The same as `read`. Other threads of Python run while it waits.
+    pub fn read_attached(&self, py: Python<'_>) -> PyResult<RwLockReadGuard<'_, State>> {
+        let state = self.state.read_py_attached(py).map_err(|_| left())?;
+        if state.writes != self.writes {
+            return Err(changed());
+        }
+        Ok(state)
+    }
+
     /// Let nobody write to the shard; it must be as it was.
     pub fn read(&self) -> PyResult<RwLockReadGuard<'_, State>> {
         let state = read(&self.state)?;
@@ -135,7 +145,7 @@ impl PyShard {
     }
 
     fn apply(&self, py: Python<'_>, plan: &PyPlan) -> PyResult<()> {
-        caught(py, plan.bytes, || {
+        caught(py, plan.weight(py)?, || {
             let mut held = locked(&plan.plan)?;
             let mut state = self.state.write().map_err(|_| left())?;
             if !Arc::ptr_eq(&plan.seen.state, &self.state) || state.writes != plan.seen.writes {
@@ -168,10 +178,17 @@ impl PyShard {
         Ok(PyArray1::from_vec(py, may))
     }
 
-    fn limit(&self, py: Python<'_>, records: usize, buckets: usize) -> PyResult<()> {
+    #[pyo3(signature = (records, buckets, candidates=CANDIDATE_BYTES))]
+    fn limit(
+        &self,
+        py: Python<'_>,
+        records: usize,
+        buckets: usize,
+        candidates: usize,
+    ) -> PyResult<()> {
         caught(py, 0, || {
             let mut state = self.state.write().map_err(|_| left())?;
-            state.shard.limit(records, buckets);
+            state.shard.limit(records, buckets, candidates);
             Ok(())
         })
     }
