@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import pyarrow
+import pyarrow as pa
 import zstandard
 from pyarrow import parquet
+from starlette.exceptions import HTTPException
 
 from lsh import Index, Parameters
 from lsh._core import Contents, Damaged, Opening, check
@@ -54,8 +55,10 @@ from worker.index.snapshots.manifest import FileEntry, Manifest, ManifestError
 from worker.index.snapshots.manifest import decode as decode_manifest
 from worker.offline.state_versions import StateError, current_index
 from worker.queries.answers import Answer, Reply, encoded
+from worker.queries.correcting import Correct
 from worker.queries.published import duplicate_of
 from worker.queries.questions import BadRequest, Questions
+from worker.queries.reading import _decoded as of_body
 from worker.settings import Settings
 from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
@@ -356,7 +359,7 @@ def _mail() -> bytes:
 def _parquet() -> bytes:
     out = BytesIO()
     rows = {"id": ["a", "b"], "text": ["Grüße", None], "more": [{"x": [1.5]}, None]}
-    parquet.write_table(pyarrow.table(rows), out, row_group_size=1)
+    parquet.write_table(pa.table(rows), out, row_group_size=1)
     return out.getvalue()
 
 
@@ -369,14 +372,14 @@ def _files() -> Iterator[Reader]:
     warc += b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(_HTTP), _HTTP)
     inputs = "worker.cli.inputs."
     for name, modules, seeds in (
-        ("a.eml", ("mails",), (mail,)),
-        ("a.mbox", ("mails",), (box, box + b"\n" + box)),
+        ("a.eml", ("compressed",), (mail,)),
+        ("a.mbox", ("compressed",), (box, box + b"\n" + box)),
         ("a.warc", ("warc",), (warc, warc + warc)),
-        ("a.html", ("encodings", "texts"), ('<html><meta charset="utf-7"><p>Grüße</p>'.encode(),)),
-        ("a.txt", ("encodings", "texts"), ("Grüße".encode("utf-16"), b"Seven ministers")),
-        ("a.jsonl", ("encodings",), (lines, lines.decode().encode("utf-16"))),
+        ("a.html", ("texts",), ('<html><meta charset="utf-7"><p>Grüße</p>'.encode(),)),
+        ("a.txt", ("texts",), ("Grüße".encode("utf-16"), b"Seven ministers")),
+        ("a.jsonl", ("texts",), (lines, lines.decode().encode("utf-16"))),
         ("a.csv", ("csv_rows",), ("id,text\n1,Grüße\n".encode(), b'id,text\n"x","y\nz"\n')),
-        ("a.parquet", ("parquet_rows", "files"), (_parquet(),)),
+        ("a.parquet", ("parquet_rows",), (_parquet(),)),
         ("a.jsonl.gz", ("compressed",), (gzip.compress(lines, mtime=0),)),
         ("a.jsonl.zst", ("compressed",), (zstandard.compress(lines),)),
         ("a.jsonl.xz", ("compressed",), (lzma.compress(lines),)),
@@ -542,8 +545,16 @@ def _own_files() -> Iterator[Reader]:
         _state,
         (StateError,),
         (
-            b'{"format": 3, "generation": "generation-0000001", "documents": {}, "offsets":'
-            b' {"offline.documents": [1], "offline.shards": [1], "offline.fingerprints": [1]}}',
+            json.dumps(
+                {
+                    "format": 3,
+                    "generation": "generation-0000001",
+                    "documents": {},
+                    "offsets": {
+                        f"offline.{n}": [1] for n in ("documents", "shards", "fingerprints")
+                    },
+                }
+            ).encode(),
         ),
         "json",
     )
@@ -590,6 +601,17 @@ def _requests() -> Iterator[Reader]:
         Questions(Settings()).read,
         (BadRequest,),
         (b'{"text": "Seven ministers"}', b'{"queries": [{"document": {"id": "a", "text": "b"}}]}'),
+        "json",
+    )
+    yield Reader(
+        "request to correct",
+        ("worker.queries.reading",),
+        lambda body: of_body(msgspec.json.Decoder(Correct).decode, body),
+        (HTTPException,),
+        (
+            b'{"allow": {"of": {"text": "I love it"}, "why": "slogan"}}',
+            b'{"withdraw": {"id": "a"}}',
+        ),
         "json",
     )
     yield Reader(

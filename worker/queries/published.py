@@ -10,6 +10,7 @@ from worker.bus import Record
 from worker.formats.base import DocumentFormat
 from worker.queries.answers import First
 from worker.queries.views import Document, Duplicate, Match
+from worker.untrusted import NOT_READ
 from worker.wire.headers import FIRST, MATCHES, SEQUENCE, SOURCE, VERDICT, number
 
 __all__ = ["document_of", "duplicate_of", "header", "ident_of", "source_of"]
@@ -50,7 +51,7 @@ def _listed(record: Record) -> Sequence[Match]:
     try:
         listed = _matches(header(record, MATCHES) or b"[]")[:_MATCHES]
         first = _first(header(record, FIRST) or b"null")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except NOT_READ:
         return ()
     if first is None:
         return listed

@@ -12,6 +12,7 @@ from worker.bus import Record
 from worker.formats.base import Unreadable
 from worker.formats.choice import plain_format, text_format
 from worker.settings import Settings
+from worker.untrusted import NOT_READ, why
 
 __all__ = ["MOST_QUESTIONS", "BadRequest", "Body", "Query", "Question", "Questions"]
 
@@ -73,10 +74,8 @@ class Questions:
         """
         try:
             given = _decode(body)
-        except RecursionError:
-            raise BadRequest("the request is nested too deeply") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadRequest(f"{error}; the request {_FORM}") from None
+        except NOT_READ as error:
+            raise BadRequest(f"{why(error)}; the request {_FORM}") from None
         return list(map(self._question, _single(given)))
 
     def document(self, value: bytes) -> Question | Unreadable:
@@ -95,7 +94,7 @@ class Questions:
         if self._strings:
             try:
                 value = _string(value).encode()
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except NOT_READ:
                 raise BadRequest(
                     "document: must be a string, because documents are plain text"
                 ) from None

@@ -33,6 +33,7 @@ from worker.queries.openapi import described
 from worker.queries.responder import Said
 from worker.queries.rights import Right, Rights
 from worker.queries.views import Compare, Document, Documents, Granted, News, Session
+from worker.untrusted import NOT_READ, why
 from worker.visible import visible
 from worker.wire import CorrectionError
 
@@ -302,10 +303,8 @@ async def _done(request: Request, answer: Awaitable[T]) -> T:
 def _decoded(decode: Callable[[bytes], T], body: bytes) -> T:
     try:
         return decode(body)
-    except RecursionError:
-        raise HTTPException(HTTPStatus.BAD_REQUEST, "the request is nested too deeply") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from None
+    except NOT_READ as error:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, why(error)) from None
 
 
 def _check(given: msgspec.Struct, name: str) -> None:

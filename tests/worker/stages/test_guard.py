@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
@@ -26,8 +26,8 @@ from tests.support.stages import (
 )
 from worker.bus import Away, Record, RecordBatch
 from worker.formats.base import DocumentOptions
+from worker.formats.registry.client import Fetched
 from worker.formats.registry.documents import RegistryFormat
-from worker.formats.registry.schemas import Fetched
 from worker.metrics import Metrics, table
 from worker.stages import RejectLimit
 from worker.stages.guard import guarded
@@ -121,7 +121,7 @@ def test_a_correction_that_nests_deeply_is_rejected_as_such() -> None:
     stage.adopt({DOCS: 0}, no_watermarks)
     nested = Record("documents", 0, 0, 1, b"k", None, ((CORRECTION, NESTED),))
     (rejected,) = records(process(stage, [nested]).records, "rejected")
-    assert dict(rejected.headers)[REASON] == b"bad-correction: it nests too deeply"
+    assert dict(rejected.headers)[REASON] == b"bad-correction: it is nested too deeply"
 
 
 @pytest.mark.parametrize("kind", ["allow", "withdraw"])
@@ -164,14 +164,14 @@ def test_asking_a_registry_is_such_a_time_and_making_a_decoder_is_not() -> None:
         yield
         waits.append("ends")
 
-    def fetch(ident: int | str) -> Fetched:
-        waits.append(f"asked for {ident}")
-        return Fetched("AVRO", '{"type": "record", "name": "r", "fields": []}', [])
+    def fetch(idents: Sequence[int | str]) -> list[Fetched]:
+        waits.append(f"asked for {idents}")
+        return [Fetched("AVRO", '{"type": "record", "name": "r", "fields": []}', [])]
 
     reader = RegistryFormat(DocumentOptions(), None, fetch)
     reader.waiting = waiting
     reader.prepare(RecordBatch.of([document(0)._replace(value=b"\0\0\0\0\7")]))
-    assert waits == ["begins", "asked for 7", "ends"]
+    assert waits == ["begins", "asked for [7]", "ends"]
 
 
 def test_a_payload_that_raises_is_left_out_of_the_new_log(
