@@ -12,7 +12,8 @@ from worker.cli.inputs.encodings import UNREADABLE, by_mark, is_utf8, transcoded
 from worker.cli.inputs.fault import DocumentFault
 from worker.cli.inputs.foreign import check_content, no_array
 from worker.cli.inputs.made import Made, Maker
-from worker.cli.inputs.mails import mail, messages
+from worker.cli.inputs.mailboxes import messages
+from worker.cli.inputs.mails import mail
 from worker.cli.inputs.reading import Kind, Reading, suffix_of
 from worker.cli.inputs.texts import text_of
 from worker.cli.inputs.warc import records

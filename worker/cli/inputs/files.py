@@ -16,7 +16,8 @@ from worker.cli.inputs.compressed import compression_of, decompressed
 from worker.cli.inputs.contents import Contents, File
 from worker.cli.inputs.fault import InputFault
 from worker.cli.inputs.foreign import spread
-from worker.cli.inputs.mails import is_mail, is_mailbox
+from worker.cli.inputs.mailboxes import is_mailbox
+from worker.cli.inputs.mails import is_mail
 from worker.cli.inputs.named_files import Argument, Named, named_files
 from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, parquet_rows
 from worker.cli.inputs.reading import Kind, Reading

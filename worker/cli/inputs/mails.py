@@ -1,4 +1,4 @@
-"""Mails, and mailboxes of them.
+"""Mails: their texts, and what else their headers say.
 
 Nothing here takes more time than a mail's bytes, for each level of its parts: parts, levels and the
 fields that are read are bounded. The standard library's parser takes the square of a header.
@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64, a2b_qp
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from lsh._core import Normaliser
 from worker.cli.inputs.compressed import Reader
 from worker.cli.inputs.encodings import decoded, in_html
-from worker.cli.inputs.fault import DocumentFault, InputFault
+from worker.cli.inputs.fault import DocumentFault
 from worker.cli.inputs.made import Made
 from worker.cli.inputs.texts import skipped
 from worker.formats.date_parsing import date_ms
 
-__all__ = ["is_mail", "is_mailbox", "mail", "messages"]
+__all__ = ["FIELD", "MOST_BYTES", "is_mail", "mail", "mail_of"]
 
-_MOST_BYTES = 16 << 20
+MOST_BYTES: Final = 16 << 20
 """The most bytes of a mail: attachments are read, and not kept."""
 _MOST_FIELD = 8 << 10
 _MOST_PARTS = 1_000
@@ -34,8 +33,9 @@ _COMPARED = 100_000
 """Characters of alternatives that are compared."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_FIELD = rb"[!-9;-~]*+[ \t]*+:[^\n]*+(?:\n|\Z)"
-_HEADER = re.compile(rb"(?:>?From [^\n]*+\n)?+((?:%s|[ \t][^\n]*+(?:\n|\Z))*+)(?:\r?\n)?+" % _FIELD)
+FIELD: Final = rb"[!-9;-~]*+[ \t]*+:[^\n]*+(?:\n|\Z)"
+"""A pattern of a header's line that begins a field."""
+_HEADER = re.compile(rb"(?:>?From [^\n]*+\n)?+((?:%s|[ \t][^\n]*+(?:\n|\Z))*+)(?:\r?\n)?+" % FIELD)
 _READ = re.compile(
     rb"^(message-id|date|from|subject|content-(?:type|disposition|transfer-encoding))[ \t]*+:"
     rb"([^\n]*+(?:\n[ \t][^\n]*+)*+)",
@@ -60,17 +60,6 @@ _KNOWN = {
 }
 _LEAST_KNOWN = 2
 _WITHIN = 4_096
-_BEGINNING = re.compile(rb">?From |" + _FIELD)
-_BLANK_END = re.compile(rb"(?<=\n)\r?\n\Z")
-"""The blank line that ends a message in a mailbox."""
-_QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
-_SEPARATOR = re.compile(
-    rb"From .{0,400}?\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:"
-    rb"[A-Z][a-z]{2} +\d{1,2} +\d{1,2}:\d\d(?::\d\d)?(?: +[-+\w]{1,5}){0,2} +\d{4}"
-    rb"|\d{1,2} +[A-Z][a-z]{2} +\d{4} +\d{1,2}:\d\d)\b"
-)
-"""Has a date, in the order of asctime or of RFC 822, behind an address of any spelling or none."""
-
 _Bytes: TypeAlias = "bytes | memoryview"
 
 
@@ -91,76 +80,25 @@ def is_mail(start: bytes) -> bool:
     return not start.startswith(b"From ") and len(names & _KNOWN) >= _LEAST_KNOWN
 
 
-def is_mailbox(start: bytes) -> bool:
-    """Return whether a file begins with a line that divides mailboxes, and a header."""
-    line, _, rest = start.lstrip()[:_WITHIN].partition(b"\n")
-    return _SEPARATOR.match(line) is not None and re.match(_FIELD, rest) is not None
-
-
 def mail(file: Reader, ident: str, encoding: str | None) -> Made:
     """Return the mail that a file is.
 
     Raises:
-        DocumentFault: it is too large, or its text is in another encoding than it says.
+        DocumentFault: as `mail_of`.
     """
-    data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise _too_large("mail", len(data) + skipped(file), _MOST_BYTES)
-    return _read(data, encoding)._replace(id=ident)
+    data = file.read(MOST_BYTES + 1)
+    size = len(data) + (skipped(file) if len(data) > MOST_BYTES else 0)
+    return mail_of(data, size, encoding)._replace(id=ident)
 
 
-def messages(file: Reader, encoding: str | None) -> Iterator[Made | DocumentFault]:
-    """Yield the messages of a mailbox, or their faults.
+def mail_of(data: bytes, size: int, encoding: str | None) -> Made:
+    """Return a mail of ``size`` bytes, of which those above the limit may be missing.
 
     Raises:
-        InputFault: the file doesn't begin like a mailbox.
+        DocumentFault: it or something in it is too large, or its text isn't in its encoding.
     """
-    for data, size in _split(file):
-        try:
-            if size > _MOST_BYTES:
-                raise _too_large("mail", size, _MOST_BYTES)
-            yield _read(_QUOTED.sub(rb"\1", data), encoding)
-        except DocumentFault as fault:
-            yield fault
-
-
-def _split(file: Reader) -> Iterator[tuple[bytes, int]]:
-    """Yield each message, or its beginning, and the bytes that it has.
-
-    A line that begins with ``From `` and has a date begins a message if a header follows. Some
-    programs write no date: if the first such line has none, others needn't, but follow blank lines.
-    """
-    kept: bytearray | None = None
-    size, blank, dated = 0, True, True
-    line = file.readline(_MOST_BYTES)
-    while line:
-        following = file.readline(_MOST_BYTES)
-        if kept is None and not line.isspace():
-            if not line.startswith(b"From "):
-                raise InputFault("is no mailbox: its first line doesn't begin with 'From '")
-            kept, size, dated = bytearray(), 0, _SEPARATOR.match(line) is not None
-        elif (
-            line.startswith(b"From ")
-            and (_SEPARATOR.match(line) if dated else blank)
-            and _BEGINNING.match(following)
-        ):
-            yield _BLANK_END.sub(b"", kept or b""), size
-            kept, size = bytearray(), 0
-        elif kept is not None:
-            size += len(line)
-            if size <= _MOST_BYTES:
-                kept += line
-        blank = line in {b"\n", b"\r\n"}
-        line = following
-    if kept is not None:
-        yield _BLANK_END.sub(b"", kept), size
-
-
-def _too_large(what: str, size: int, most: int) -> DocumentFault:
-    return DocumentFault(f"too-large: the {what} has {size} bytes; the limit is {most}")
-
-
-def _read(data: bytes, encoding: str | None) -> Made:
+    if size > MOST_BYTES:
+        raise _too_large("mail", size, MOST_BYTES)
     fields, body = _divided(memoryview(data))
     texts = _Texts(encoding).of(fields, body)
     known = {
@@ -171,6 +109,10 @@ def _read(data: bytes, encoding: str | None) -> Made:
     }
     known = {name: value for name, value in known.items() if value}
     return Made(known.get("message_id"), known, "\n".join(text for _, text in texts))
+
+
+def _too_large(what: str, size: int, most: int) -> DocumentFault:
+    return DocumentFault(f"too-large: the {what} has {size} bytes; the limit is {most}")
 
 
 def _divided(data: _Bytes) -> tuple[dict[str, bytes], _Bytes]:

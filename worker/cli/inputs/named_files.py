@@ -14,7 +14,8 @@ from pathlib import Path, PurePath
 from typing import NamedTuple, TypeAlias
 
 from worker.cli.errors import CommandError
-from worker.cli.inputs.mails import is_mail, is_mailbox
+from worker.cli.inputs.mailboxes import is_mailbox
+from worker.cli.inputs.mails import is_mail
 from worker.cli.inputs.reading import DATA, KINDS, TEXTS, Reading, suffix_of
 from worker.cli.inputs.remote import Remote, is_address, stored
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from worker.cli.inputs import Argument, Inputs, Reading
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 
-__all__ = ["LINES", "TEXTS", "documents_of", "lines_of"]
+__all__ = ["LINES", "TEXTS", "documents_of", "lines_of", "members"]
 
 
 _BY_NAME = Reading()
@@ -34,3 +36,8 @@ def documents_of(*files: Argument, **documents: object) -> list[tuple[str, str]]
         (line.key.decode(), line.fault or line.value.decode())
         for line in _read(files, 1_000_000, documents)
     ]
+
+
+def members(*files: Argument, **documents: object) -> list[dict[str, Any]]:
+    """Return the members of each document, which is JSON."""
+    return [json.loads(value) for _, value in documents_of(*files, **documents)]

@@ -10,10 +10,11 @@ from typing import cast
 
 import pytest
 
-from tests.worker.cli.inputs.test_warc import record, response
+from tests.worker.cli.inputs.made import record, response
 from worker.cli.inputs.compressed import Reader
 from worker.cli.inputs.fault import DocumentFault, InputFault
-from worker.cli.inputs.mails import mail, messages
+from worker.cli.inputs.mailboxes import messages
+from worker.cli.inputs.mails import mail
 from worker.cli.inputs.warc import records
 
 BOX = b"From a@b Wed Jan 31 12:00:00 2024\n"

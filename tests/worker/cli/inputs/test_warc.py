@@ -5,15 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
 
 from tests.support.breadth import slow
-from tests.worker.cli.inputs.parts import documents_of, lines_of
+from tests.worker.cli.inputs.made import record, response
+from tests.worker.cli.inputs.parts import documents_of, lines_of, members
 from worker.cli.errors import CommandError
 from worker.cli.inputs import Inputs
 from worker.settings.sections import DocumentsSection
@@ -23,34 +23,10 @@ LATIN = {"Content-Type": "text/html; charset=windows-1252"}
 PAGE = "<html><body><p>Über den Fluss</p></body></html>"
 
 
-def record(kind: str, block: bytes, number: int = 1, type_: str = "", **more: str) -> bytes:
-    fields = {
-        "WARC-Type": kind,
-        "WARC-Record-ID": f"<urn:uuid:{number}>",
-        "WARC-Target-URI": f"http://example.org/{number}",
-        "WARC-Date": "2024-01-31T12:00:00Z",
-        "Content-Type": type_ or "application/http; msgtype=response",
-        **more,
-        "Content-Length": str(len(block)),
-    }
-    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return b"WARC/1.0\r\n" + head.encode() + b"\r\n" + block + b"\r\n\r\n"
-
-
-def response(body: bytes, status: str = "200 OK", fields: Mapping[str, str] | None = None) -> bytes:
-    given = {"Content-Type": "text/html; charset=utf-8", **(fields or {})}
-    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    return f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body
-
-
 def chunked(body: bytes) -> bytes:
     middle = len(body) // 2
     parts = [body[:middle], body[middle:], b""]
     return b"".join(b"%x;x=y\r\n%s\r\n" % (len(part), part) for part in parts)
-
-
-def members(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(value) for _, value in documents_of(file)]
 
 
 def test_responses_and_conversions_are_documents(tmp_path: Path) -> None:
