@@ -92,6 +92,9 @@ def test_a_copy_begins_as_the_table_does(given: bytes, written: bytes, tmp_path:
     copied = (tmp_path / "all.csv").read_bytes().splitlines()
     for line, own in zip(copied, written.splitlines(), strict=True):
         assert line.startswith(own + b",")
+    dedupe(tmp_path / "a.csv", "-o", tmp_path / "verdicts.csv")
+    mark = written[:3] if written.startswith(b"\xef\xbb\xbf") else b""
+    assert (tmp_path / "verdicts.csv").read_bytes().startswith(mark + b"row,source,id,")
 
 
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
