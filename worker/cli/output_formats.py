@@ -91,7 +91,7 @@ def writer_for(
         lines = Lines(DELIMITERS[suffix_of(str(out))], keep_formulas=keep_formulas)
         if copies:
             return CsvCopy(documents, lines, inputs.csv, unique_only=unique_only)
-        return CsvVerdicts(documents, lines)
+        return CsvVerdicts(documents, lines, inputs.csv)
     if copies:
         return ParquetCopy(documents, inputs.reopened, unique_only=unique_only)
     return ParquetVerdicts(documents)

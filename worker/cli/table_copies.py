@@ -84,7 +84,7 @@ class CsvCopy:
         if not self._unique_only:
             _free(columns)
             added = [PREFIX + name for name in _ADDED]
-        return "\ufeff" * self._head.marked + self._lines.line(added, columns.values())
+        return self._head.mark + self._lines.line(added, columns.values())
 
 
 class ParquetCopy:

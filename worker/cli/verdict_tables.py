@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from worker.cli.errors import CommandError
+from worker.cli.inputs.csv_rows import CsvHead
 from worker.cli.screen import tell
 from worker.cli.verdict_lines import first_of, named
 from worker.formats.base import DocumentFormat
@@ -154,11 +155,12 @@ def without_mark(text: str) -> str:
 class CsvVerdicts:
     """Writes a row for each verdict; see `Lines`."""
 
-    def __init__(self, format_: DocumentFormat, lines: Lines) -> None:
-        """Keep the format, which finds the ids."""
+    def __init__(self, format_: DocumentFormat, lines: Lines, head: CsvHead) -> None:
+        """Keep the format, which finds the ids, and how the first file begins if it is CSV."""
         self._rows = Rows(format_)
         self._lines = lines
-        self._head: Sequence[str] = Row._fields
+        self._head = head
+        self._begun = False
 
     def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
         """Return the rows of a chunk, and the header before the first one."""
@@ -171,8 +173,10 @@ class CsvVerdicts:
         return self._header()
 
     def _header(self) -> bytes:
-        head, self._head = self._head, ()
-        return self._lines.line(head).encode() if head else b""
+        if self._begun:
+            return b""
+        self._begun = True
+        return (self._head.mark + self._lines.line(Row._fields)).encode()
 
 
 def arrow() -> tuple[Any, Any]:

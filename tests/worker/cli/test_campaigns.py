@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.breadth import slow
 from tests.support.command_line import dedupe, jsonl, neardup
 from tests.worker.queries.group_server import Server, serving
 
@@ -139,9 +140,17 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     assert done.stderr.endswith(b"verdicts.jsonl:7: is no verdict of neardup dedupe\n")
 
 
-@pytest.mark.parametrize("options", [[], ["--keep-columns"], ["--keep-formulas"], ["--groups"]])
+@pytest.mark.needs("pyarrow")
 @pytest.mark.parametrize(
-    "suffix", [".csv", pytest.param(".parquet", marks=pytest.mark.needs("pyarrow"))]
+    ("suffix", "options"),
+    [
+        (".csv", ["--keep-columns"]),
+        (".csv", ["--keep-formulas"]),
+        (".parquet", ["--keep-columns"]),
+        slow(".csv", []),
+        slow(".csv", ["--groups"]),
+        slow(".parquet", []),
+    ],
 )
 def test_it_reads_every_table_of_verdicts(suffix: str, options: list[str], tmp_path: Path) -> None:
     """Columns of the table itself that have names of ours are not taken for verdicts."""
@@ -163,8 +172,6 @@ def test_it_reads_every_table_of_verdicts(suffix: str, options: list[str], tmp_p
         import pyarrow.parquet as pq  # noqa: PLC0415 -- an extra
 
         pq.write_table(pa.Table.from_pylist(rows), given)
-    if suffix == ".parquet" and "--keep-formulas" in options:
-        options = []
     dedupe(*options, given, "-o", out)
     listed = json.loads(neardup("campaigns", "--json", out).stdout)
     assert listed["groups"] == [{"id": "=a", "size": 3}, {"id": "d", "size": 2}]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.breadth import slow
 from tests.support.command_line import dedupe, neardup
 from tests.support.texts import near_copies
 
@@ -75,13 +76,13 @@ def test_a_table_of_nothing_has_its_columns(tmp_path: Path) -> None:
             b"\xef\xbb\xbftext,n\nGr\xc3\xbc\xc3\x9fe,1\n",
             b"\xef\xbb\xbftext,n\nGr\xc3\xbc\xc3\x9fe,1\n",
         ),
-        ("text,n\na,1\n".encode("utf-16"), b"\xef\xbb\xbftext,n\na,1\n"),
+        slow("text,n\na,1\n".encode("utf-16"), b"\xef\xbb\xbftext,n\na,1\n"),
         (b"sep=;\r\ntext;n\r\na;1,5\r\n", b'text,n\na,"1,5"\n'),
         (b'\xef\xbb\xbf"sep=\t"\ntext\tn\na\t1\n', b"\xef\xbb\xbftext,n\na,1\n"),
         (b",text,,\n0,a,x,\n", b",text,,\n0,a,x,\n"),
-        (b"column_2,,text\n1,2,a\n", b"column_2,,text\n1,2,a\n"),
-        (b"text,n\na\n", b"text,n\na,\n"),
-        (b"text,n\n", b"text,n\n"),
+        slow(b"column_2,,text\n1,2,a\n", b"column_2,,text\n1,2,a\n"),
+        slow(b"text,n\na\n", b"text,n\na,\n"),
+        slow(b"text,n\n", b"text,n\n"),
     ],
 )
 def test_a_copy_begins_as_the_table_does(given: bytes, written: bytes, tmp_path: Path) -> None:
@@ -92,6 +93,9 @@ def test_a_copy_begins_as_the_table_does(given: bytes, written: bytes, tmp_path:
     copied = (tmp_path / "all.csv").read_bytes().splitlines()
     for line, own in zip(copied, written.splitlines(), strict=True):
         assert line.startswith(own + b",")
+    dedupe(tmp_path / "a.csv", "-o", tmp_path / "verdicts.csv")
+    mark = written[:3] if written.startswith(b"\xef\xbb\xbf") else b""
+    assert (tmp_path / "verdicts.csv").read_bytes().startswith(mark + b"row,source,id,")
 
 
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
@@ -195,7 +199,7 @@ def test_parts_of_one_table_may_differ_in_their_schemas(option: str, tmp_path: P
     ]
     rows = [row for part in parts for row in part.to_pylist()]
     (tmp_path / "out").mkdir()
-    for turn in range(len(parts)):
+    for turn in (0, 2):
         for number, part in enumerate(parts[turn:] + parts[:turn]):
             pq.write_table(part, tmp_path / f"{number}.parquet")
         dedupe(option, tmp_path / "*.parquet", "-o", tmp_path / "out" / "judged.parquet")

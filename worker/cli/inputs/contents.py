@@ -87,7 +87,7 @@ class Contents:
                 if kind == "csv":
                     delimiter = DELIMITERS[suffix_of(name)]
                     if self.csv.columns is None:
-                        self.csv.marked = marked is not None
+                        self.csv.mark = "\ufeff" if marked else ""
                     found = csv_rows(content, base, most, delimiter, self._documents, self.csv)
                 else:
                     found = lines(content, base, most)

@@ -32,13 +32,13 @@ class CsvHead:
         columns: its columns by the names of their fields; None if no table had a header so far. A
             column without a name is the field ``column_N``, where N is its number from 1; where it
             is empty, there is none.
-        marked: whether the table has a byte order mark. Excel needs it to show more than ASCII.
+        mark: its byte order mark, if it has one. Excel needs it to show more than ASCII.
     """
 
     def __init__(self) -> None:
         """Begin with no table."""
         self.columns: dict[str, str] | None = None
-        self.marked = False
+        self.mark = ""
 
 
 class _TooLongError(Exception):
