@@ -138,10 +138,13 @@ def test_what_is_corrected_over_http_holds_for_workers_and_is_undone(
         server.post("/v1/corrections", {"forget": {"id": "d0"}})
         note = erasure_name(b"d0").decode()
         wait_until(lambda: listed() == [note], WAIT_SECONDS, "the note on the erasure")
+
+        def shown() -> int:
+            return len(server.get("/v1/documents?id=d0")["documents"])
+
+        wait_until(lambda: shown() == 0, WAIT_SECONDS, "d0 to be forgotten")
         server.post("/v1/corrections", {"restore": {"id": "d0"}})
-        wait_until(
-            lambda: len(server.get("/v1/documents?id=d0")["documents"]) == 2, WAIT_SECONDS, "d0"
-        )
+        wait_until(lambda: shown() == 1, WAIT_SECONDS, "d0 to be published anew")
     named = [value for one in audit.unique for name, value in one.headers if name == ALLOWED_BY]
     assert named == [allowed["id"].encode()]
     assert json.loads(audit.duplicate[0].value or b"")["id"] == "d2"

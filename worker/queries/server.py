@@ -43,6 +43,7 @@ __all__ = ["APPLICATION", "Limits", "answering", "serving"]
 
 APPLICATION = "neardup-application"
 """The header of each answer with the application's name."""
+_SEND_BYTES = 128 << 10
 _ENDED_SECONDS = 1.0
 """How long a client is answered that will send no more: most often it has gone."""
 
@@ -192,7 +193,7 @@ class _Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._later and not self._is_answered:
+        if self._later and not self._is_answered and not self.transport.is_closing():
             later, self._later = self._later, b""
             self.transport.resume_reading()
             self.data_received(later)
@@ -344,6 +345,8 @@ async def _accept(
             oldest = next(iter(begun))
             del begun[oldest]
             oldest.cancel()
+        # Otherwise the system would take megabytes of answers that nobody reads.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         task = asyncio.create_task(
             loop.connect_accepted_socket(
                 protocol,

@@ -13,7 +13,17 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.breadth import slow
-from tests.worker.page.conftest import MEMBERS, PLAIN, REPEATED, Shown, grave, sequence_of
+from tests.worker.page.conftest import (
+    MEMBERS,
+    PLAIN,
+    REPEATED,
+    Shown,
+    grave,
+    sequence_of,
+    served,
+    watched,
+)
+from tests.worker.queries.correction_server import LINKS, between
 from worker.cli.demo_page import page_of
 from worker.settings import Settings
 
@@ -246,3 +256,13 @@ def test_a_proxy_may_have_the_page_under_a_path(browser: Browser, shown: Shown) 
         page.get_by_role("button", name="Search").click()
         expect(page.locator("tbody")).to_contain_text(PLAIN[:20])
     assert [one for one in asked if not one.startswith(f"{shown.address}/ops/pages/")] == []
+
+
+def test_a_chain_shows_its_clusters(browser: Browser) -> None:
+    documents = {f"link{number}": between(number) for number in range(LINKS + 1)}
+    with served(documents) as shown, watched(browser, shown) as page:
+        page.goto(f"/campaigns?group={group_of(page, 'link0')}")
+        expect(page.get_by_role("heading", name="A chain")).to_be_visible()
+        expect(page.get_by_text("The least similar one to the representative")).to_be_visible()
+        expect(page.get_by_role("link", name="Compare").first).to_be_visible()
+        assert grave(page) == []

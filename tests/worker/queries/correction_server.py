@@ -15,10 +15,27 @@ from localkafka.broker import wait_until
 from worker.cli.demo_page import page_of
 from worker.settings import Settings
 
-__all__ = ["SONG", "Server", "served"]
+__all__ = ["LINKS", "SONG", "Server", "between", "served"]
 
 SONG = "I love this song!!! It is the best thing that I have heard in all these years."
 Reply = tuple[int, Any]
+
+
+ONE = (
+    "The ministers of seven nations met on Thursday evening to discuss grain, tin and the price of"
+    " natural rubber. Nobody agreed with the proposal, and all of them went home before winter."
+)
+OTHER = (
+    "Buy cheap watches now!!! Our shop has the lowest offers on earth, delivered by night; click"
+    " the link in the profile and win a telephone, a journey to the islands and forty free spins."
+)
+LINKS = 30
+
+
+def between(number: int) -> str:
+    """Return one of the texts that lead from one to another, from 0 to `LINKS`."""
+    cut = len(OTHER) * number // LINKS
+    return OTHER[:cut] + ONE[cut:]
 
 
 class Server:

@@ -335,6 +335,23 @@ def test_it_ends_though_clients_hang_in_all_ways(*, reads: bool) -> None:
         stack.pop_all().close()
 
 
+def test_it_ends_at_once_though_a_client_reads_none_of_many_answers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    large = b"x" * (8 << 20)
+
+    def respond(bodies: Sequence[bytes]) -> list[Said]:
+        return [(HTTPStatus.OK, large) for _ in bodies]
+
+    with ExitStack() as stack:
+        port = stack.enter_context(answers(respond, Limits(seconds=300)))
+        client = stack.enter_context(connect(port))
+        client.sendall(post(BODY) * 50)
+        assert client.recv(1, socket.MSG_PEEK)
+        stack.pop_all().close()
+    assert not caplog.records
+
+
 def test_what_is_sent_to_a_client_that_goes_on_reading_has_no_deadline() -> None:
     with ExitStack() as stack:
         port = endless(Limits(seconds=0.2), stack)

@@ -9,22 +9,7 @@ from itertools import pairwise
 import pytest
 
 from localkafka.broker import wait_until
-from tests.worker.queries.correction_server import Server, served
-
-ONE = (
-    "The ministers of seven nations met on Thursday evening to discuss grain, tin and the price of"
-    " natural rubber. Nobody agreed with the proposal, and all of them went home before winter."
-)
-OTHER = (
-    "Buy cheap watches now!!! Our shop has the lowest offers on earth, delivered by night; click"
-    " the link in the profile and win a telephone, a journey to the islands and forty free spins."
-)
-LINKS = 30
-
-
-def between(number: int) -> str:
-    cut = len(OTHER) * number // LINKS
-    return OTHER[:cut] + ONE[cut:]
+from tests.worker.queries.correction_server import LINKS, Server, between, served
 
 
 @pytest.fixture(scope="module")
