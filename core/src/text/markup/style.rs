@@ -97,7 +97,7 @@ mod tests {
             ("display:none;display:nothing", Some(false)),
             ("dis/**/play:none", Some(false)),
             ("d\\69 splay&colon;no&#110e", Some(false)),
-            ("d\\isplay:none", Some(false)),
+            ("dis\\play:none", Some(false)),
             ("-display:none;background:red", None),
             ("/*", None),
         ] {
