@@ -29,6 +29,8 @@ REPEATED = {
     "letters with an iota and two marks": "\u1f82\u0323\u0301",
     "letters with an iota and two acutes": "\u1f82\u0301\u0301",
     "letters with an iota and a mark": "\u1f82\u0323",
+    "letters with an iota alone and a mark": "\u1fb3\u0301",
+    "long forms with two marks (U+3356)": "\u3356\u0301\u0323",
     "iotas below, each behind a letter": "x\u0345",
     "the same, behind long forms (U+3356)": "\u3356\u0345",
     "letters that stay apart, with a mark": "\u0958\u0301",
