@@ -44,7 +44,7 @@ NAME = re.compile(rf"[^{SPACE}/>][^{SPACE}/>=]*")
 EQUALS = re.compile(rf"[{SPACE}]*=[{SPACE}]*")
 VALUE = re.compile(rf"""(?:"([^"]*)"|'([^']*)'|((?!["'])[^{SPACE}>]*))""")
 REFERENCE = re.compile("&(?:#([0-9]+)|#[xX]([0-9a-fA-F]+)|([a-zA-Z][a-zA-Z0-9]*))(;?)")
-SCRIPT = re.compile(rf"(?i)<!--(?=(-?>)?)|-->|<(/?)script(?=[{SPACE}/>])")
+SCRIPT = re.compile(rf"(?i)<!--|-->|</?script(?=[{SPACE}/>])")
 DISPLAYS = (
     *("block", "contents", "flex", "flow", "grid", "inherit", "initial", "inline", "list-item"),
     *("math", "none", "revert", "ruby", "run-in", "table", "unset"),
@@ -363,7 +363,7 @@ def end_of_script(text: str, at: int) -> int:
         at = found.end()
         what = found[0].lower()
         if what == "<!--":
-            at -= 2 if not state else 0
+            at -= 2  # The dashes may be those of the end.
             state = state or "comment"
         elif what == "-->":
             state = ""
