@@ -2,8 +2,8 @@
 
     python -m bench.deception
 
-The last two tricks are those of the web rather than of spammers: the page of a text, and other
-links in it. They are found with the preset ``news``.
+The last tricks are those of the web: other links, the page of a text, and markup that a browser
+doesn't show, in words and between them. They are found with the preset ``news``.
 
 Each trick leaves a comment readable. A disguised copy is found if a band or the exact text
 leads from it to its original, and the estimated similarity reaches the threshold. A comment is
@@ -21,7 +21,7 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import cycle
 from pathlib import Path
@@ -71,7 +71,7 @@ def _behind_letters(marks: str) -> Callable[[str], str]:
     return trick
 
 
-def _between_letters(marks: str) -> Callable[[str], str]:
+def _between_letters(marks: Sequence[str]) -> Callable[[str], str]:
     """Return a trick that puts these, in turn, between two letters of a word."""
 
     def trick(text: str) -> str:
@@ -133,7 +133,58 @@ def _linked(text: str) -> str:
     return re.sub(r"(https?://[^\s/<]+)[^\s<]*", r"\1/c/8f3a9d21?from=feed&session=5502117", text)
 
 
-OF_THE_WEB: dict[str, Callable[[str], str]] = {"the page of a text": _page, "other links": _linked}
+def _escaped(trick: Callable[[str], str]) -> Callable[[str], str]:
+    """Return a trick for texts with nothing in them that is markup."""
+    return lambda text: trick(text) if not set("<&") & set(text) else text
+
+
+def _in_words(marks: Sequence[str]) -> Callable[[str], str]:
+    return _escaped(_between_letters(marks))
+
+
+def _between_words(hidden: str) -> Callable[[str], str]:
+    return _escaped(lambda text: text.replace(" ", f" {hidden}"))
+
+
+def _referred(form: str) -> Callable[[str], str]:
+    """Return a trick that writes the letters that begin words by their numbers."""
+    return _escaped(lambda text: re.sub(r"\b[A-Za-z](?=[g-z])", lambda at: _number(form, at), text))
+
+
+def _number(form: str, letter: re.Match[str]) -> str:
+    return form.format(ord(letter[0]))
+
+
+OF_MARKUP: dict[str, Callable[[str], str]] = {
+    "references without semicolons": _referred("&#{}"),
+    "the same, hexadecimal": _referred("&#x{:x}"),
+    "references with many digits": _referred("&#{:012};"),
+    "end tags without names": _in_words(["</>", "</ x>", "</1>"]),
+    "declarations": _in_words(["<!x>", "<!doctype x>", "<!>"]),
+    "instructions": _in_words(["<?x>", "<?>", "<?xml x?>"]),
+    "comments that end oddly": _in_words(["<!-->", "<!--->", "<!-- x --!>", "<!-- > -->"]),
+    "sections of characters": _in_words(["<![CDATA[x>", "<![CDATA[ ]]>"]),
+    "unknown elements": _in_words(["<x>", "</x>", "<zz y=1>", "<o:p>", "<me@example.org>"]),
+    "custom elements": _in_words(["<a-b>", "</a-b>", "<c-d/>"]),
+    "elements that break no line": _in_words(["<slot></slot>", "<img>", "<wbr>", "<meta>"]),
+    "elements in no table": _in_words(["<td>", "<tr>", "</td>"]),
+    "ends of nothing": _in_words(["</div>", "</li>", "</section>"]),
+    "scripts in words": _in_words(["<script>x</script>", "<style>x</style>", "<svg/>"]),
+    "ruby with readings": _in_words(["<ruby><rp>(</rp><rt>read</rt></ruby>"]),
+    "words that are hidden": _between_words('<span hidden="">of another <b>text</b></span>'),
+    "the same, by a style": _between_words("<i style='color:red; Display: none'>of another</i>"),
+    "the same, in templates": _between_words("<template>of another</template>"),
+    "the same, in drawings": _between_words("<svg><title>another</title>text</svg>"),
+    "hidden paragraphs": _between_words("<div><span hidden>of another</div>"),
+    "text in a drawing": _escaped(lambda text: f"<svg><text>{text}</text></svg>"),
+    "a tag without an end": _escaped(lambda text: f"<p>{text}</p><x {text[::-1] * 9}"),
+    "a comment without an end": _escaped(lambda text: f"<p>{text}</p><!-- {text[::-1] * 9}"),
+}
+OF_THE_WEB: dict[str, Callable[[str], str]] = {
+    "the page of a text": _page,
+    "other links": _linked,
+    **OF_MARKUP,
+}
 
 
 def comments(wanted: int) -> list[str]:
@@ -211,9 +262,11 @@ def run(*, quick: bool = False) -> list[Target]:
         default, preset = (share_found(texts, trick, one) for one in (PLAIN, NEWS))
         console.print(f"{name:34}{default:>9.1%}{preset:>10.1%}")
     console.print(f"{'wrongly merged':34}{default_merged:>9}{len(wrongly_merged(texts, NEWS)):>10}")
+    of_markup = min(share_found(texts, trick, NEWS) for trick in OF_MARKUP.values())
     more = (preset_merged - default_merged) / len(texts)
     return [
         Target("disguised copies found, worst trick", worst, FOUND, at_least=True, form=".3f"),
+        Target("found, worst trick with markup", of_markup, FOUND, at_least=True, form=".3f"),
         Target("more wrong merges", more, MERGED, at_least=False, form=".4f"),
     ]
 

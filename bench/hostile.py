@@ -27,7 +27,14 @@ REPEATED = {
     "the same, with two marks": "\u01ed\u0323\u0316",
     "letters with an iota": "\u1f82",
     "letters with an iota and two marks": "\u1f82\u0323\u0301",
+    "letters with an iota and two acutes": "\u1f82\u0301\u0301",
     "letters with an iota and a mark": "\u1f82\u0323",
+    "letters with an iota alone and a mark": "\u1fb3\u0301",
+    "long forms with two marks (U+3356)": "\u3356\u0301\u0323",
+    "iotas below, each behind a letter": "x\u0345",
+    "the same, behind long forms (U+3356)": "\u3356\u0345",
+    "letters that stay apart, with a mark": "\u0958\u0301",
+    "marks that are others (U+0341)": "\u0341",
     "marks that decompose to two": "\u0344",
     "the same, each with an iota": "\u0344\u0345",
     "the same, 15 behind each letter": "x" + "\u0344" * 15,
@@ -46,6 +53,11 @@ REPEATED = {
 PAGES = {
     "tags": "<p>a</p>",
     "tags that don't end": "<a ",
+    "elements in each other": "<b>",
+    "the same, and ends of paragraphs": "<b>" * 120 + "<td><p></td></p>" * 400,
+    "the same, and ends of nothing": "<table><td>" + "<b>" * 120 + "</table></td></i>" * 400,
+    "hidden elements": "<p hidden>",
+    "styles": "<a style='display:none'>",
     "the same, with quotes": "<a '\"",
     "the same, with values in quotes": "<a x='<b y=\"'\"",
     "elements that HTML doesn't have": "<a-b>",
@@ -70,6 +82,8 @@ LINES = {
         "All rights reserved."[at:] + "All rights reserved."[:at] + "\n" for at in range(1, 20)
     ),
     "what may be cut (U+3316), 9 on each line": "\u3316" * 9 + "\n",
+    "letters with an iota and two acutes, 9 on each line": "\u1f82\u0301\u0301" * 9 + "\n",
+    "the same on one line": "\u1f82\u0301\u0301",
 }
 
 

@@ -11,13 +11,13 @@ import textwrap
 from html.entities import html5
 
 HEAD = """\
-//! The named character references of HTML that end in a semicolon. This file is generated.
+//! The named character references of HTML. This file is generated.
 //!
 //! ```text
 //! python -m tools.html_entities > core/src/text/markup/entities.rs
 //! ```
 
-/// Names, ascending, and what they stand for.
+/// Names without the semicolon at their ends, ascending, and what they stand for.
 #[rustfmt::skip]
 pub static ENTITIES: &[(&str, &str)] = &["""
 WIDTH = 96
@@ -29,6 +29,14 @@ def main() -> None:
     named = {name[:-1]: shown for name, shown in html5.items() if name.endswith(";")}
     # A space within an item would be where a line may end.
     items = [f'("{name}",\0{quoted(shown)}),' for name, shown in sorted(named.items())]
+    show(items)
+    print("\n/// Those that need no semicolon, ascending.")
+    print("#[rustfmt::skip]\npub static WITHOUT_SEMICOLON: &[&str] = &[")
+    show([f'"{name}",' for name in sorted(html5) if not name.endswith(";")])
+
+
+def show(items: list[str]) -> None:
+    """Print what is in a list, and its end."""
     for line in textwrap.wrap(" ".join(items), WIDTH, break_on_hyphens=False):
         print("    " + line.replace("\0", " "))
     print("];")

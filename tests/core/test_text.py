@@ -63,6 +63,8 @@ TAGS = st.lists(
             *("<script>", "</script>", "<svg/>", "<svg", "</svg>", "<style", "x>", "</style>"),
             *("<![CDATA[", "]]>", "<!doctype", "<![if", "<![endif]>", "<?xml", "<?php", "?>"),
             *("<o:p>", "st1:", "&lt;", "&#x41;", "&#0;", "&amp", "&notit;", "&NotEqualTilde;"),
+            *("<svg>", "<text>", "<b hidden>", "<p style=display:none>", "</b>", "</p>", "<li>"),
+            *("<table>", "<td>", "</table>", "<title>", "</title>", "<ruby>", "<rt>", "<!-->"),
             *("&#1234567;", "http://", "https://u@", "www.", "Www.", "a.b", "/c(d)", "(", ")"),
             *(":", "@", "#", "\xa0", "\u0e01", "\n", "word", "1", "\t", "h", "w"),
         ]

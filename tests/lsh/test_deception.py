@@ -6,6 +6,7 @@ import pytest
 
 from bench.deception import (
     NEWS,
+    OF_MARKUP,
     OF_THE_WEB,
     PLAIN,
     PRESET,
@@ -39,6 +40,13 @@ def test_a_page_is_found_with_the_preset_for_news() -> None:
     page = OF_THE_WEB["the page of a text"]
     assert share_found(list(SAMPLES), page, NEWS) == 1
     assert share_found(list(SAMPLES), page, PLAIN) < 0.5
+
+
+@pytest.mark.parametrize("trick", OF_MARKUP)
+def test_markup_hides_no_copy_from_the_preset_for_news(trick: str) -> None:
+    changed = [text for text in SAMPLES if OF_MARKUP[trick](text) != text]
+    assert len(changed) > len(SAMPLES) // 2
+    assert share_found(changed, OF_MARKUP[trick], NEWS) == 1
 
 
 @pytest.mark.parametrize("parameters", [PLAIN, PRESET, NEWS])

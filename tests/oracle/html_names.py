@@ -1,39 +1,67 @@
-"""The names by which markup is told from text."""
+"""What browsers do with elements, by their names."""
 
-__all__ = ["ELEMENTS", "INLINE", "RAW", "WITHOUT_VALUE"]
+__all__ = [
+    "BLOCKS",
+    "BREAKS",
+    "BREAKS_OUT",
+    "FORMATTING",
+    "FRAMES",
+    "HEADINGS",
+    "HIDDEN",
+    "HIDDEN_WITHIN",
+    "HTML_WITHIN",
+    "LOOSE",
+    "PARTS",
+    "RAW",
+    "SCOPES",
+    "VOID",
+]
 
-_RAW = """
-    noscript script style svg template
-    """
-RAW = frozenset(_RAW.split())
-"""Elements whose content is no text."""
-_INLINE = """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s samp
-    small span strike strong sub sup time tt u var wbr
-    """
-INLINE = frozenset(_INLINE.split())
-"""Elements that stand inside a word as well as between two."""
-_OTHERS = """
-    address annotation applet area article aside audio base basefont bgsound blink blockquote body
-    br button canvas caption center col colgroup command content datalist dd details dialog dir
-    div dl dt element embed fencedframe fieldset figcaption figure footer form frame frameset h1
-    h2 h3 h4 h5 h6 head header hgroup hr html iframe image img input isindex keygen layer legend
-    li link listing maction main maligngroup malignmark map marquee math menclose menu menuitem
-    merror meta meter mfenced mfrac mglyph mi mlabeledtr mlongdiv mmultiscripts mn mo mover
-    mpadded mphantom mprescripts mroot mrow ms mscarries mscarry msgroup msline mspace msqrt msrow
-    mstack mstyle msub msubsup msup mtable mtd mtext mtr multicol munder munderover nav nextid
-    noembed noframes nolayer object ol optgroup option output p param picture plaintext portal pre
-    progress rb rp rt rtc ruby search section select selectedcontent semantics shadow slot source
-    spacer summary table tbody td textarea tfoot th thead title tr track ul video xmp
-    """
-ELEMENTS = RAW | INLINE | frozenset(_OTHERS.split())
-"""All elements of HTML and MathML."""
-_WITHOUT_VALUE = """
-    allowfullscreen alt async autofocus autoplay border checked compact contenteditable controls
-    crossorigin declare default defer disabled download draggable formnovalidate hidden inert
-    ismap itemscope loop multiple muted nohref nomodule noresize noshade novalidate nowrap open
-    playsinline popover readonly required reversed scoped seamless selected shadowrootmode
-    sortable truespeed typemustmatch
-    """
-WITHOUT_VALUE = frozenset(_WITHOUT_VALUE.split())
-"""Attributes that stand without a value."""
+
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+HEADINGS = _names("h1 h2 h3 h4 h5 h6")
+BLOCKS = HEADINGS | _names(
+    """address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption
+    figure footer form header hgroup hr li listing main menu nav ol p plaintext pre search section
+    summary table ul xmp"""
+)
+"""Where one begins, a paragraph ends."""
+LOOSE = _names("dialog legend optgroup option")
+"""They break lines, but a tag in them may end what is around them."""
+BREAKS = BLOCKS | LOOSE | _names("br caption tbody td tfoot th thead title tr")
+"""Lines and cells begin and end with them."""
+VOID = _names(
+    """area base basefont bgsound br col embed frame hr img input keygen link meta param source
+    track wbr"""
+)
+RAW = _names("iframe noembed noframes noscript script style")
+"""Nothing in them is markup, and nothing is shown."""
+HIDDEN = _names("audio canvas datalist meter progress rp select template video")
+FORMATTING = _names("a b big code em font i nobr s small strike strong tt u")
+"""They go on behind a block that ends around them."""
+SCOPES = _names("applet caption marquee object table td template th")
+"""No end tag in them ends what is around them."""
+FRAMES = _names("colgroup table tbody tfoot thead tr")
+"""Only the cells in them have content: a browser moves other content out of them."""
+PARTS = {"colgroup": 0, "tbody": 0, "tfoot": 0, "thead": 0, "tr": 1, "td": 2, "th": 2}
+"""Parts of a table, but for captions, from the outside in."""
+HTML_WITHIN = {
+    "svg": _names("desc foreignobject title"),
+    "math": _names("mi mn mo ms mtext"),
+}
+"""Elements of drawings and formulas that have HTML in them."""
+HIDDEN_WITHIN = {
+    "svg": _names(
+        """clippath defs desc lineargradient marker mask metadata pattern script style symbol
+        title"""
+    ),
+    "math": _names("annotation annotation-xml"),
+}
+BREAKS_OUT = (HEADINGS | FORMATTING) - {"a", "font"} | _names(
+    """blockquote body br center dd div dl dt embed head hr img li listing menu meta ol p pre ruby
+    span sub sup table ul var"""
+)
+"""They end a drawing or formula."""

@@ -103,8 +103,8 @@ def test_so_are_those_of_capitals_with_two_marks(subject: Subject, letter: str) 
     ("text", "expected"),
     [
         ("<p>One</p><p>v<b>i</b>a</p>", " One  via "),
-        ("List<String> <A>a</A>", "List<String> a"),
-        ("a<!-- b -->c<script>d</script>e &lt;&#64;", "ac e <@"),
+        ("List<String> <A>a</A>", "List a"),
+        ("a<!-- b -->c<script>d</script>e &lt;&#64;", "ace <@"),
         ("if a<b and c>d", "if a<b and c>d"),
     ],
 )

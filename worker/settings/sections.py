@@ -463,9 +463,8 @@ class SimilaritySection(_Section):
     )
     strip_html: bool | None = Field(
         None,
-        description="take the text out of HTML: tags of known elements, comments, declarations,"
-        " scripts and styles are dropped, other angle brackets stay; default: false, or by"
-        " the preset",
+        description="take the text out of HTML, as a browser shows it; a text without markup stays;"
+        " default: false, or by the preset",
     )
     reduce_urls: bool | None = Field(
         None,

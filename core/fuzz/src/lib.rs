@@ -4,6 +4,7 @@
 //! what it must not. `fuzz_targets` has them for libFuzzer. `tests/short.rs` runs them without it.
 
 mod input;
+pub mod markup;
 pub mod naive;
 pub mod pages;
 pub mod shard;
@@ -14,5 +15,10 @@ pub mod values;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by name.
-pub const TARGETS: [Target; 4] =
-    [("sign", sign::run), ("pages", pages::run), ("values", values::run), ("shard", shard::run)];
+pub const TARGETS: [Target; 5] = [
+    ("sign", sign::run),
+    ("markup", markup::run),
+    ("pages", pages::run),
+    ("values", values::run),
+    ("shard", shard::run),
+];

@@ -83,6 +83,11 @@ fn sign() {
 }
 
 #[test]
+fn markup() {
+    short("markup");
+}
+
+#[test]
 fn pages() {
     short("pages");
 }

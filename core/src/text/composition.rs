@@ -165,6 +165,12 @@ impl Rule for Folded {
 static APART: LazyLock<Mapping<Apart>> = LazyLock::new(|| Mapping::new(Apart));
 static FOLDED: LazyLock<Mapping<Folded>> = LazyLock::new(|| Mapping::new(Folded));
 
+/// Return the NFKD of a code point, with long forms cut.
+#[inline(always)]
+pub fn apart(point: u32) -> impl Iterator<Item = u32> {
+    APART.form(point)
+}
+
 /// A code point that doesn't decompose.
 #[derive(Clone, Copy)]
 pub struct Part {
@@ -185,14 +191,15 @@ impl Parts {
     pub fn push(&mut self, point: u32) {
         let part = Part { point, properties: Properties::of(point) };
         let class = class_of(part.properties);
-        let mut at = self.0.len();
+        self.0.push(part);
         if class != 0 {
             // Starters have the class 0.
+            let mut at = self.0.len() - 1;
             while at > 0 && class_of(self.0[at - 1].properties) > class {
+                self.0.swap(at - 1, at);
                 at -= 1;
             }
         }
-        self.0.insert(at, part);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Part> {

@@ -25,7 +25,7 @@ mod joiners;
 mod listed_lines;
 mod mapping;
 mod marks;
-mod markup;
+pub mod markup;
 mod pass;
 mod properties;
 mod replacing;
@@ -44,7 +44,7 @@ use listed_lines::{Listed, is_blank, lines};
 use wide::Wide;
 
 /// Increased whenever the same text, switches and Unicode version give another normal form.
-pub const NORMALISER_VERSION: u32 = 3;
+pub const NORMALISER_VERSION: u32 = 4;
 
 /// The steps of the normal form that are taken; `docs/reference/configuration.md` describes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,7 +134,9 @@ impl Normaliser {
         let mut left = mem::take(&mut scratch.left);
         let is_less = self.leave_out(text, &mut left, scratch, |_| ());
         let is_left = is_less && !is_blank(self.form_of(&left, scratch));
-        if !is_left {
+        // A text of one line has been normalised to look it up.
+        let is_line = !is_less && !self.listed.is_empty() && lines(text).nth(1).is_none();
+        if !(is_left || is_line) {
             self.form_of(text, scratch);
         }
         scratch.unwrapped = unwrapped;

@@ -6,10 +6,12 @@
 //! D145).
 //!
 //! For most sequences it is enough to see, mark by mark, that they are in canonical order, and
-//! whether the next one composes with the letter. The others are normalised as a whole.
+//! whether the next one composes with the letter; or to put all marks to the letter in order. An iota
+//! below becomes a letter behind them, unless it may compose first. The others are normalised as a
+//! whole.
 
 use super::Switches;
-use super::composition::{Part, Parts, Steps, compose};
+use super::composition::{Part, Parts, Steps, apart, compose};
 use super::expansion::Expansion;
 use super::folding::fold_bounded;
 use super::mapping::{EXPANDS, Entry, JOINS, Mapping, Rule, WITH_IOTA};
@@ -20,6 +22,10 @@ use super::properties::{Properties, SECOND, STABLE, STARTER, is_joiner};
 const BLOCK: usize = 64;
 /// So many are appended faster one by one.
 const FEW: usize = 6;
+const IOTA_BELOW: u32 = 0x345;
+const IOTA: u32 = 0x3B9;
+/// The letters with which an iota below may compose, in small.
+const OF_IOTA: [u32; 3] = [0x3B1, 0x3B7, 0x3C9];
 
 /// A pass over a text.
 pub struct Pass<'a, Forms, Replaced> {
@@ -60,8 +66,9 @@ pub enum Refused {
 
 /// A letter, and how marks were put to it so far.
 struct Letter {
-    /// The letter without what is joined to it.
+    /// The letter without what is joined to it, and where it is in the output.
     alone: u32,
+    begin: usize,
     /// Whether all marks so far were in canonical order.
     ordered: bool,
     /// Where the last starter is in the output.
@@ -70,6 +77,10 @@ struct Letter {
     highest: u8,
     /// The combining class of the last mark that didn't compose, 0 if there is none.
     last: u8,
+    /// How many iotas below there are,
+    iotas: usize,
+    /// and whether anything else was joined.
+    joined: bool,
 }
 
 impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
@@ -99,7 +110,13 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
                 at = self.special(at)?;
             }
         }
-        if !self.bounded && self.count.is_heavy(self.size) {
+        Ok(())
+    }
+
+    /// Refuse a text as soon as it has too many marks: what was done until then is done again.
+    #[inline(always)]
+    fn check_marks(&self) -> Result<(), Refused> {
+        if !self.bounded && (self.count.is_long() || self.count.is_heavy(self.size)) {
             return Err(Refused::Unbounded);
         }
         Ok(())
@@ -126,6 +143,7 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
         }
         if entry.has(WITH_IOTA) {
             self.count_replaced(point);
+            self.check_marks()?;
         }
         page.append(entry, point, self.out);
         Ok(at + 1)
@@ -163,11 +181,10 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
                         }
                         self.count.add(point, properties);
                     }
-                    match &mut letter {
-                        Some(letter) if properties.has(STABLE) => {
-                            letter.join(point, properties, self.out);
-                        }
-                        _ => letter = None,
+                    if let Some(joined) = &mut letter
+                        && !joined.join_parts(point, properties, self.out)
+                    {
+                        letter = None;
                     }
                 }
                 None => {
@@ -177,13 +194,13 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
             }
             at += 1;
         }
-        if !self.bounded && self.count.is_long() {
-            return Err(Refused::Unbounded);
-        }
+        self.check_marks()?;
         match letter {
-            Some(letter) if letter.ordered => {}
-            Some(letter) if Properties::of(letter.alone).marks_behind() == 0 => {
-                self.join_in_order(letter.alone, first..at, folded);
+            Some(letter)
+                if letter.takes_iotas(self.switches)
+                    && (letter.ordered || self.join_in_order(&letter, first..at, folded)) =>
+            {
+                self.out.extend((0..letter.iotas).map(|_| IOTA));
             }
             _ => self.fold_as_a_whole(base, first..at, folded),
         }
@@ -200,19 +217,27 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
         if self.entry(point).has(WITH_IOTA) {
             return None; // Its marks have been counted.
         }
-        let alone = *self.out.last()?;
-        let last = Properties::of(alone);
-        if !last.has(STARTER) {
+        let last = Properties::of(*self.out.last()?);
+        let mut begin = self.out.len() - 1;
+        let is_apart = !last.has(STARTER);
+        if is_apart {
+            // Its own marks don't compose with it.
             self.count_replaced(point);
-            return None;
+            let form = self.out.len() - self.entry(point).len();
+            let starter = |&point: &u32| Properties::of(point).has(STARTER);
+            begin = form + self.out[form..].iter().rposition(starter)?;
+        } else {
+            self.count.begin(last.marks_behind());
         }
-        self.count.begin(last.marks_behind());
         Some(Letter {
-            alone,
+            alone: self.out[begin],
+            begin,
             ordered: true,
-            starter: self.out.len() - 1,
+            starter: begin,
             highest: last.last_class(),
-            last: 0,
+            last: if is_apart { last.last_class() } else { 0 },
+            iotas: 0,
+            joined: false,
         })
     }
 
@@ -230,21 +255,36 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
         }
     }
 
-    /// Join code points, of which none decomposes, in canonical order to a letter without marks.
+    /// Join code points in canonical order to a letter and its own marks; return false if it has more
+    /// than one starter. Iotas below are left out.
     ///
-    /// folded: how long the output was behind the letter.
-    fn join_in_order(&mut self, alone: u32, joining: std::ops::Range<usize>, folded: usize) {
+    /// folded: how long the output was behind the letter and its marks.
+    fn join_in_order(
+        &mut self,
+        letter: &Letter,
+        joining: std::ops::Range<usize>,
+        folded: usize,
+    ) -> bool {
         let marks = &mut self.buffers.marks;
         marks.clear();
-        for &point in &self.points[joining] {
-            self.forms.form(point).for_each(|mark| marks.push(mark));
+        let mut own = apart(letter.alone);
+        let Some(alone) = own.next() else { return false };
+        own.for_each(|mark| marks.push(mark));
+        if marks.iter().any(|mark| mark.properties.last_class() == 0) {
+            return false;
         }
-        self.out.truncate(folded);
-        self.out[folded - 1] = alone;
-        let mut letter = Letter { alone, ordered: true, starter: folded - 1, highest: 0, last: 0 };
+        self.out[letter.begin + 1..folded].iter().for_each(|&mark| marks.push(mark));
+        for point in self.points[joining].iter().flat_map(|&point| self.forms.form(point)) {
+            apart(point).filter(|&mark| mark != IOTA_BELOW).for_each(|mark| marks.push(mark));
+        }
+        self.out.truncate(letter.begin + 1);
+        self.out[letter.begin] = alone;
+        let mut letter = Letter { alone, starter: letter.begin, highest: 0, last: 0, ..*letter };
+        letter.ordered = true;
         for Part { point, properties } in marks.iter() {
             letter.join(point, properties, self.out);
         }
+        true
     }
 
     /// Fold a sequence of which the first code point is at `base`, and others at `joining`.
@@ -272,12 +312,39 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
 }
 
 impl Letter {
+    /// Join a code point, or its parts; return false if they must be seen as a whole.
+    #[inline(always)]
+    fn join_parts(&mut self, point: u32, properties: Properties, out: &mut Vec<u32>) -> bool {
+        if properties.has(STABLE) {
+            self.join(point, properties, out);
+            return self.iotas == 0 || properties.last_class() != 0;
+        }
+        apart(point).all(|part| {
+            if part == IOTA_BELOW {
+                self.iotas += 1;
+                return true;
+            }
+            let properties = Properties::of(part);
+            self.join(part, properties, out);
+            properties.has(STABLE) && (self.iotas == 0 || properties.last_class() != 0)
+        })
+    }
+
+    /// Return whether all iotas below become letters behind all else.
+    ///
+    /// One that composes before case is folded would stand before marks that don't.
+    fn takes_iotas(&self, switches: &Switches) -> bool {
+        let may_compose = || apart(self.alone).next().is_some_and(|one| OF_IOTA.contains(&one));
+        self.iotas == 0 || switches.casefold && !(self.joined && may_compose())
+    }
+
     /// Join a mark, or whatever else joins, to the letter at the end of `out`.
     ///
     /// Do nothing if there was one that comes before others in canonical order.
     #[inline(always)]
     fn join(&mut self, point: u32, properties: Properties, out: &mut Vec<u32>) {
         let class = properties.last_class();
+        self.joined = true;
         self.ordered &= class == 0 || class >= self.highest;
         if !self.ordered {
             return;

@@ -1,10 +1,10 @@
-//! The named character references of HTML that end in a semicolon. This file is generated.
+//! The named character references of HTML. This file is generated.
 //!
 //! ```text
 //! python -m tools.html_entities > core/src/text/markup/entities.rs
 //! ```
 
-/// Names, ascending, and what they stand for.
+/// Names without the semicolon at their ends, ascending, and what they stand for.
 #[rustfmt::skip]
 pub static ENTITIES: &[(&str, &str)] = &[
     ("AElig", "\u{C6}"), ("AMP", "\u{26}"), ("Aacute", "\u{C1}"), ("Abreve", "\u{102}"),
@@ -616,4 +616,20 @@ pub static ENTITIES: &[(&str, &str)] = &[
     ("zdot", "\u{17C}"), ("zeetrf", "\u{2128}"), ("zeta", "\u{3B6}"), ("zfr", "\u{1D537}"),
     ("zhcy", "\u{436}"), ("zigrarr", "\u{21DD}"), ("zopf", "\u{1D56B}"), ("zscr", "\u{1D4CF}"),
     ("zwj", "\u{200D}"), ("zwnj", "\u{200C}"),
+];
+
+/// Those that need no semicolon, ascending.
+#[rustfmt::skip]
+pub static WITHOUT_SEMICOLON: &[&str] = &[
+    "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil", "ETH",
+    "Eacute", "Ecirc", "Egrave", "Euml", "GT", "Iacute", "Icirc", "Igrave", "Iuml", "LT", "Ntilde",
+    "Oacute", "Ocirc", "Ograve", "Oslash", "Otilde", "Ouml", "QUOT", "REG", "THORN", "Uacute",
+    "Ucirc", "Ugrave", "Uuml", "Yacute", "aacute", "acirc", "acute", "aelig", "agrave", "amp",
+    "aring", "atilde", "auml", "brvbar", "ccedil", "cedil", "cent", "copy", "curren", "deg",
+    "divide", "eacute", "ecirc", "egrave", "eth", "euml", "frac12", "frac14", "frac34", "gt",
+    "iacute", "icirc", "iexcl", "igrave", "iquest", "iuml", "laquo", "lt", "macr", "micro",
+    "middot", "nbsp", "not", "ntilde", "oacute", "ocirc", "ograve", "ordf", "ordm", "oslash",
+    "otilde", "ouml", "para", "plusmn", "pound", "quot", "raquo", "reg", "sect", "shy", "sup1",
+    "sup2", "sup3", "szlig", "thorn", "times", "uacute", "ucirc", "ugrave", "uml", "uuml", "yacute",
+    "yen", "yuml",
 ];
