@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 TAKES_APART: Final = re.compile(
     r"""(?x)
     msgspec\.(json|msgpack)\.(decode|Decoder)\b | \bjson\.loads?\( | \btomllib\.loads?\(
-    | \bcsv\.reader\( | \bnp\.(frombuffer|load)\( | \b[Ss]truct\(" | \bunpack_from\(
+    | \bcsv\.reader\( | \bnp\.(frombuffer|load)\( | \b(Struct|struct)\(" | \bunpack_from\(
     | \bint\.from_bytes\( | \b(From|ParseFrom)String\( | \bparse_schema\( | \bb64decode\(
     | \bParquetFile\(
     | \bBytesParser\( | \bread_(mail|payloads)\( | \bdecompressobj\( | Decompressor\(
