@@ -157,7 +157,7 @@ impl Judging {
                 let Some(cell) = cell else { return Ok(Seen::Here(())) };
                 if self.next == self.end {
                     self.begin(court, sight)?;
-                    break;
+                    continue;
                 }
                 let Seen::Here(way) = self.visit(cell, court, batch, dates, sight)? else { break };
                 self.settle(cell, way, court, dates, sight)?;
