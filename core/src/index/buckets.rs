@@ -158,6 +158,10 @@ impl Buckets {
         &mut self.held[id as usize]
     }
 
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
     /// Forget where the documents are known.
     pub fn release(&mut self) {
         self.held.iter_mut().for_each(|held| held.places = Vec::new());

@@ -157,7 +157,7 @@ impl Judging {
                 let Some(cell) = cell else { return Ok(Seen::Here(())) };
                 if self.next == self.end {
                     self.begin(court, sight)?;
-                    break;
+                    continue;
                 }
                 let Seen::Here(way) = self.visit(cell, court, batch, dates, sight)? else { break };
                 self.settle(cell, way, court, dates, sight)?;
@@ -191,26 +191,18 @@ impl Judging {
         }
         self.looked = false;
         self.end = cells.contested.len();
-        let (mut entries, mut new) = (0, FxHashSet::<u64>::default());
-        for cell in &cells.contested[self.next..] {
-            buckets.read(cell.bucket, sight)?;
-            entries += buckets.get(cell.bucket).entries.len();
-            if entries > room {
-                break;
-            }
-        }
-        if entries <= room {
-            return Ok(());
-        }
-        // Most buckets of a document have the same candidates.
+        // Most buckets of a document have the same candidates, and a flood has the same buckets.
+        let (mut new, mut counted) = (FxHashSet::<u64>::default(), vec![false; buckets.len()]);
         for (at, cell) in cells.contested.iter().enumerate().skip(self.next) {
             if new.len() > room && cell.row > cells.contested[at - 1].row {
                 self.end = at;
                 return Ok(());
             }
-            buckets.read(cell.bucket, sight)?;
-            let entries = buckets.get(cell.bucket).entries.iter();
-            new.extend(entries.filter(|&&number| known.place_if_known(number).is_none()));
+            if !std::mem::replace(&mut counted[cell.bucket as usize], true) {
+                buckets.read(cell.bucket, sight)?;
+                let entries = buckets.get(cell.bucket).entries.iter();
+                new.extend(entries.filter(|&&number| known.place_if_known(number).is_none()));
+            }
         }
         Ok(())
     }
