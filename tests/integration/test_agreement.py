@@ -89,7 +89,7 @@ def test_how_documents_are_read_may_be_changed_by_choice(launch: Launch) -> None
     assert application.worker("alpha").stop() == 0
     more = {"documents": {"text_fields": ["body"]}}
     said = neardup(application, more, "init", status=2)
-    assert "run `neardup init --accept`" in said
+    assert "`neardup init --accept`" in said
     said = neardup(application, more, "init", "--accept")
     assert 'documents.text_fields: ["text"] became ["body"]' in said
     assert "documents.text_fields" in refused(application)

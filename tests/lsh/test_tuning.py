@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lsh import (
@@ -31,6 +31,7 @@ def test_usual_choices(threshold: float, slots: int, expected: tuple[int, int]) 
 def test_the_choice_reaches_the_recall_and_none_with_fewer_candidates_does(
     threshold: float, slots: int, recall: float
 ) -> None:
+    assume(candidate_chance(threshold, slots, 1) >= recall)  # Otherwise there is no choice.
     _, bands, rows = choose(threshold, slots, recall)
     assert bands * rows <= slots
     assert candidate_chance(threshold, bands, rows) >= recall

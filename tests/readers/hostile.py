@@ -128,7 +128,7 @@ def _other(random: Random, value: Any) -> Any:  # noqa: ANN401 -- any value of J
     if isinstance(value, bytes) and random.random() < 0.7:
         return random.choice(_CHANGES)(random, value, value[::-1])
     if isinstance(value, int) and random.random() < 0.7:
-        return random.choice((value + 1, value - 1, -value, *_INTEGERS, 2**64 - 1, -(2**63)))
+        return random.choice((value ^ 1, value // 2, *_INTEGERS, 2**64 - 1, -(2**63)))
     if isinstance(value, str) and random.random() < 0.5:
         return random.choice((value * 2, value[:-1], "\0", "\uffff", "x" * _WIDE))
     return random.choice(

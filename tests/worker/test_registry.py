@@ -116,7 +116,7 @@ def test_a_registry_that_is_away_rejects_nothing(
         topology = made.topology
         for topic in (topology.unique, topology.duplicate, topology.rejected):
             assert made.published(topic) == []
-        assert "answered 503 to schema 1; documents wait for it" in caplog.text
+        assert "answered 503; documents wait for it" in caplog.text
         server.failure = None
         made.judge()
         assert [one.value for one in made.published(topology.unique)] == [page(1)]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.filling import fill
 from tests.support.stages import judge, topology
+from tests.worker.wire.samples import FINGERPRINTS
 from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.index.directory import ShardDirectories
@@ -23,7 +24,7 @@ from worker.index.store import BandStore, StoreHeader, StoreOptions
 from worker.loop import Loop
 from worker.process.watchdog import Pulse, Watchdog
 from worker.stages import Burst, Index, StageError
-from worker.wire import FrameError
+from worker.wire import FrameError, encode
 
 PLACE = TopicPartition("app.shards", 0)
 HEADER: StoreHeader = {"a": 1}
@@ -372,7 +373,7 @@ def test_the_loop_goes_on_polling_and_reads_once_the_store_is_open(disk: Disk) -
     bus = MemoryBus()
     bus.create_topic("app.shards", 1)
     bus.commit_offsets("g", {PLACE: 0})
-    bus.append(Outgoing("app.shards", 0, None, b"no frame"))
+    bus.append(Outgoing("app.shards", 0, None, encode(FINGERPRINTS)))
     loop = Loop(index(disk), bus.join("g", ["app.shards"], "one"))
     for _ in range(20):
         loop.step(0)

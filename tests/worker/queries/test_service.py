@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.worker.queries.parts import Site, body
+from tests.worker.wire.samples import FINGERPRINTS
 from worker.app import Application, Environment
 from worker.bus import Outgoing, Queued
 from worker.bus.memory import MemoryBus
@@ -25,7 +26,7 @@ from worker.queries.responder import Said
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
 from worker.settings.sections import ServeSection
-from worker.wire import FrameError
+from worker.wire import FrameError, encode
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 60.0
@@ -248,10 +249,10 @@ def test_it_says_what_it_takes_of_its_memory_and_has_fetched(tmp_path: Path) -> 
         assert queued("produced") is None
 
 
-def test_a_record_that_is_no_frame_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_frame_of_another_layout_is_not_passed_over(tmp_path: Path) -> None:
     with begun(tmp_path) as server:
         bus, topology = server.site.bus, server.site.topology
-        bus.append(Outgoing(topology.fingerprints, 0, None, b"no frame"))
+        bus.append(Outgoing(topology.fingerprints, 0, None, encode(FINGERPRINTS)))
         with pytest.raises(FrameError):
             server.site.catch_up()
 
