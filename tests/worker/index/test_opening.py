@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.filling import fill
 from tests.support.stages import judge, topology
@@ -373,7 +374,7 @@ def test_the_loop_goes_on_polling_and_reads_once_the_store_is_open(disk: Disk) -
     bus = MemoryBus()
     bus.create_topic("app.shards", 1)
     bus.commit_offsets("g", {PLACE: 0})
-    bus.append(Outgoing("app.shards", 0, None, encode(FINGERPRINTS)))
+    bus.append(Outgoing("app.shards", 0, None, encode(replace(FINGERPRINTS, layout="other"))))
     loop = Loop(index(disk), bus.join("g", ["app.shards"], "one"))
     for _ in range(20):
         loop.step(0)

@@ -126,16 +126,16 @@ async function group(main, id) {
   const draw = () => below.replaceChildren(table(heads, members(found, all, may), "stack"));
   draw();
   await describe(text, found);
-  await outline(chain, path, found);
   let { next } = found;
   while (next !== null && all.length < PLOTTED) {
     const page = await get(path, { limit: PAGE, cursor: next });
     all.push(...page.members);
     next = page.next;
   }
-  draw();
+  if (all.length > found.members.length) draw(); // Otherwise a button that has the focus would lose it.
   await timePlot(plot, all.map((one) => (one.time === null ? -1 : Date.parse(one.time))));
   if (next !== null) below.append(make("p", { class: "quiet" }, `The first ${count(all.length, "member")} of ${number(found.size)}.`));
+  await outline(chain, path, found);
 }
 
 export async function view(main, query) {
