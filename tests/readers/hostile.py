@@ -31,6 +31,7 @@ _PIECES: Final = (
 _DEEP: Final = (3, 200, 1_100, 20_000)
 _LONG: Final = (2, 30, 5_000)
 _WIDE: Final = 70_000
+_MOST: Final = 1 << 20
 
 
 def hostile(random: Random, seeds: Sequence[bytes], form: Form) -> bytes:
@@ -40,7 +41,7 @@ def hostile(random: Random, seeds: Sequence[bytes], form: Form) -> bytes:
         data = _restructured(random, data, form)
     for _ in range(random.choice((0, 1, 1, 2, 5)) if form != "bytes" else random.randint(1, 4)):
         data = _CHANGES[random.randrange(len(_CHANGES))](random, data, random.choice(seeds))
-    return data
+    return data[:_MOST]
 
 
 def _piece(random: Random) -> bytes:
@@ -119,7 +120,8 @@ def _alter(random: Random, tree: list[Any]) -> None:
         del holder[at]
         return
     if isinstance(holder, list) and random.random() < 0.1:
-        holder[at:at] = [holder[at]] * random.choice(_LONG)
+        wide = isinstance(holder[at], str | bytes) and len(holder[at]) == _WIDE
+        holder[at:at] = [holder[at]] * (2 if wide else random.choice(_LONG))
         return
     holder[at] = _other(random, holder[at])
 
