@@ -11,9 +11,7 @@ use _core::index::shard::contents::Contents;
 use _core::index::shard::eras::Dates;
 use _core::index::shard::id_list::IdList;
 use _core::index::shard::keyspace::{self, OPEN_RUN, Place, RUNS, grown_key, number_key};
-use _core::index::shard::layout::{
-    pack_bucket, pack_renewals, unpack_bucket, unpack_renewals,
-};
+use _core::index::shard::layout::{pack_bucket, pack_renewals, unpack_bucket, unpack_renewals};
 use _core::index::shard::open_run::{Added, OpenRun, pack_added, unpack_added};
 use _core::index::shard::run_list::{ID_COLUMN, Merging, Run, RunList};
 use _core::index::shard::seal::{seal, unseal};
