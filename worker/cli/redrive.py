@@ -17,8 +17,8 @@ from worker.admin.create import create_redrive
 from worker.admin.plan import DEFAULT_MAX_BYTES, redrive_plan
 from worker.admin.redrive import Counts
 from worker.admin.redrive import redrive as redrive_all
-from worker.admin.redrive.progress import BY_NAME, Progress
-from worker.bus import BusError, Fenced, TopicPartition
+from worker.admin.redrive.progress import BY_NAME
+from worker.bus import BusError, Fenced
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
@@ -64,7 +64,6 @@ def redrive(settings: Settings, *, reasons: Collection[str], limit: int | None) 
             reasons=reasons,
             limit=limit,
             options=LoopOptions(transaction_seconds=delivery_ms / 1_000),
-            inherited=lambda partitions: _taken_over(cluster, topology, partitions),
             tell=tell,
         )
     except BusError as failure:
@@ -116,24 +115,6 @@ def _topics(cluster: Cluster, settings: Settings) -> tuple[Topology, int]:
                 )
     largest = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
     return settings.topology(documents.partitions), largest
-
-
-def _taken_over(
-    cluster: Cluster, topology: Topology, partitions: Collection[int]
-) -> dict[int, Progress]:
-    """Return the progress that an earlier version committed to a group, if it hasn't expired."""
-    group = topology.redrive
-    places = [TopicPartition(topology.rejected, number) for number in partitions]
-    found = cluster.annotated({group: places})[group]
-    if found:
-        tell(
-            f"{group}: taken over from the offsets of group {group}, where earlier versions kept"
-            " their progress"
-        )
-    return {
-        partition.partition: Progress.read(one.offset, one.metadata)
-        for partition, one in found.items()
-    }
 
 
 def _ended(failure: BusError, counts: Counts, transaction_ms: int) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from worker.admin.redrive import Counts, redrive
-from worker.admin.redrive.progress import Progress
 from worker.bus import Aborted, Fenced, Header, OutcomeUnknown, Outgoing
 from worker.bus.memory import MemoryBus, Step
 from worker.settings import load
@@ -197,15 +196,6 @@ def test_what_took_the_place_of_what_was_sent_is_sent(more: int) -> None:
     reject(bus, VALUES[200:240])
     assert run(bus).deleted == []
     assert sent(bus) == once(VALUES[:40] + VALUES[100 : 100 + more] + VALUES[200:240])
-
-
-def test_progress_that_was_kept_elsewhere_is_taken_over_once() -> None:
-    bus = made()
-    reject(bus, VALUES[:10])
-    for _ in range(2):
-        counts = Counts()
-        redrive(bus, TOPOLOGY, counts, inherited=lambda _: {0: Progress(3), 1: Progress(0)})
-    assert sent(bus) == once(VALUES[1:10:2] + VALUES[6:10:2])
 
 
 BAD_NUMBERS = [b"9" * 5_000, b"no number", b"\xff", b"-1", b"", None]

@@ -51,15 +51,6 @@ def test_what_kills_workers_stays_due_for_who_names_it() -> None:
     assert not at.is_due(7, "poison")
 
 
-def test_metadata_that_someone_else_wrote_is_nothing() -> None:
-    assert Progress.read(7, "hello") == Progress.read(7, "[1]") == Progress(7)
-    assert Progress.read(7, None) == Progress.read(7, "") == Progress(7)
-
-
-def test_what_a_group_kept_is_taken_over() -> None:
-    assert Progress.read(7, '{"no-text":9}') == Progress(7, {"no-text": 9})
-
-
 def test_a_refused_record_is_due_again_for_who_asks_for_it() -> None:
     refusal = Refusal("too-large", "MSG_SIZE_TOO_LARGE", 12, "d[0]@3")
     assert Refusal.load(refusal.dump()) == refusal

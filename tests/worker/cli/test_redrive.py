@@ -22,7 +22,6 @@ from tests.support.raw_producer import produce_raw
 from tests.support.redriving import REASON, Redriving, numbered
 from worker.admin import Cluster, inspect
 from worker.bus import Fenced, Outgoing, TopicPartition
-from worker.bus.kafka.groups import group_client
 from worker.cli.redrive import bus
 
 MANY = 40_000
@@ -181,28 +180,6 @@ def test_a_rejected_topic_that_was_made_anew_starts_over(app: Redriving) -> None
     assert "4 sent again" in said
     assert app.run() == "0 sent again\n"
     assert app.sent() == once([*first, *second])
-
-
-@pytest.mark.slow(ci=False)
-def test_what_earlier_versions_left_in_a_group_is_taken_over(app: Redriving) -> None:
-    values, others = numbered(10), numbered(4)
-    app.reject(values)
-    app.reject(others, "not-json")
-    group = f"{app.app}.redrive"
-    with group_client(app.settings.kafka_options(), group) as consumer:
-        topic = app.topic("rejected")
-        places = [
-            Place(topic, 0, 3, metadata='{"not-json":6}'),
-            Place(topic, 1, 7),
-        ]
-        consumer.commit(offsets=places, asynchronous=False)
-    said = app.run("--reason no-text")
-    assert said.startswith(f"{group}: taken over from the offsets of group {group}")
-    assert "2 sent again (no-text 2); 1 left (not-json 1)" in said
-    with group_client(app.settings.kafka_options(), group) as consumer:
-        consumer.commit(offsets=[Place(topic, 0, 0), Place(topic, 1, 0)], asynchronous=False)
-    assert app.run().startswith("1 sent again (not-json 1)")
-    assert app.sent() == once([values[6], values[8], others[2]])
 
 
 @pytest.mark.slow(ci=False)

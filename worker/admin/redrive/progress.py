@@ -7,10 +7,11 @@ the documents refused. What is sent only by name, `BY_NAME`, may also lie behind
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from worker.bus import Claim
 from worker.formats.unreadable import NULL_TEXT
@@ -49,13 +50,8 @@ class Refusal:
         Raises:
             ProgressError: the line isn't a refusal.
         """
-        given = _facts(value)
-        try:
-            names = ("reason", "error", "source")
-            reason, error, source = (str(given[name]) for name in names)
-            return cls(reason, error, int(given["size"]), source)
-        except (KeyError, TypeError, ValueError) as failure:
-            raise ProgressError(f"it is not a refusal: {failure!r}") from failure
+        given = _read(value, _OfRefusal)
+        return cls(given.reason, given.error, given.size, given.source)
 
     def dump(self) -> bytes:
         """Return the line of the topic."""
@@ -78,28 +74,14 @@ class Progress:
     """The leader epoch of what was read; None if it isn't known."""
 
     @classmethod
-    def read(cls, offset: int, metadata: str | None) -> Progress:
-        """Parse a group's committed offset and metadata, where earlier versions kept progress."""
-        try:
-            ahead = json.loads(metadata) if metadata else {}
-            return cls(offset, {str(code): int(at) for code, at in ahead.items()})
-        except (*NOT_READ, AttributeError, TypeError):
-            return cls(offset)
-
-    @classmethod
     def load(cls, value: bytes) -> Progress:
         """Parse a partition's line of the topic, which doesn't include refusals.
 
         Raises:
             ProgressError: the line isn't a partition's progress.
         """
-        given = _facts(value)
-        try:
-            ahead = {str(code): int(at) for code, at in given["ahead"].items()}
-            epoch = given.get("epoch")
-            return cls(int(given["base"]), ahead, epoch=None if epoch is None else int(epoch))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ProgressError(f"it is not a partition's progress: {error!r}") from error
+        given = _read(value, _OfPartition)
+        return cls(given.base, given.ahead, epoch=given.epoch)
 
     def dump(self, topic: str) -> bytes:
         """Return the line of the topic; ``topic`` is the name of *rejected*, for human readers."""
@@ -185,22 +167,39 @@ def topic_of(value: bytes) -> str:
     Raises:
         ProgressError: the line isn't a partition's.
     """
-    return str(_facts(value).get("topic"))
+    return _read(value, _OfPartition).topic
 
 
 def _line(**facts: object) -> bytes:
-    return json.dumps({"version": _VERSION, **facts}, separators=(",", ":")).encode()
+    return msgspec.json.encode({"version": _VERSION, **facts})
 
 
-def _facts(value: bytes) -> dict[str, Any]:
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+class _OfRefusal(_Versioned):
+    reason: str
+    error: str
+    size: int
+    source: str
+
+
+class _OfPartition(_Versioned):
+    base: int
+    ahead: dict[str, int]
+    topic: str = ""
+    epoch: int | None = None
+
+
+LineT = TypeVar("LineT", bound=_Versioned)
+
+
+def _read(value: bytes, kind: type[LineT]) -> LineT:
     try:
-        given = json.loads(value)
+        version = msgspec.json.decode(value, type=_Versioned).version
+        if version == _VERSION:
+            return msgspec.json.decode(value, type=kind)
     except NOT_READ as error:
-        raise ProgressError(f"it isn't JSON: {why(error)}") from error
-    if not isinstance(given, dict):
-        raise ProgressError("it isn't a JSON object")
-    if given.get("version") != _VERSION:
-        raise ProgressError(
-            f"its version is {given.get('version')!r}, but this neardup reads version {_VERSION}"
-        )
-    return given
+        raise ProgressError(f"it can't be read: {why(error)}") from error
+    raise ProgressError(f"its version is {version!r}, but this neardup reads version {_VERSION}")

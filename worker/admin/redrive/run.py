@@ -348,13 +348,11 @@ def redrive(  # noqa: PLR0913 -- the parts of a run
     reasons: Collection[str] = (),
     limit: int | None = None,
     options: LoopOptions | None = None,
-    inherited: Callable[[Collection[int]], dict[int, Progress]] = lambda _: {},
     tell: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Send the rejected records to the documents again, and count them.
 
-    ``inherited`` returns the progress of partitions from before there was a topic for it; ``tell``
-    receives messages for the operator.
+    ``tell`` receives messages for the operator.
 
     Raises:
         Fenced: another run took over.
@@ -372,9 +370,7 @@ def redrive(  # noqa: PLR0913 -- the parts of a run
         places = range(bus.partitions([rejected])[rejected] or 0)
         spans = {n: reader.watermarks(TopicPartition(rejected, n)) for n in places}
         known = log.known()
-        if log.empty:
-            known = inherited(spans)
-        elif log.recreated:
+        if log.recreated:
             tell(
                 f"{rejected} was recreated since the last run (its id has changed):"
                 " starting over with its earliest record"
