@@ -280,6 +280,7 @@ def _redrive(names: _Names) -> Iterator[Grant]:
     yield from names.topic(one.redrive, "Read", "Write", role=role)
     missing = f"if `{one.redrive}` is missing"
     yield from names.topic(one.redrive, "Create", role=role, when=missing)
+    yield Grant("group", one.redrive, "Describe", role=role)
     yield Grant("transactional-id", one.redrive, "Write", role=role)
 
 
