@@ -192,15 +192,22 @@ class Exchange:
         """
         seconds = self._options.timeout_seconds
         try:
-            async with asyncio.timeout(seconds), self._client.stream(**request) as answer:  # type: ignore[arg-type]
-                body = await _body(answer, budget)
+            async with asyncio.timeout(seconds):
+                try:
+                    return await self._sent(budget, request)
+                except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                    # A server closes a connection that rests; the request may have crossed with it.
+                    return await self._sent(budget, request)
         except TimeoutError:
             raise away(f"no answer within {seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, zlib.error) as error:
             raise away(_said(error)) from None
         finally:
             self._client.cookies.clear()
-        return answer.status_code, body
+
+    async def _sent(self, budget: Budget, request: Mapping[str, Any]) -> tuple[int, bytes]:
+        async with self._client.stream(**request) as answer:
+            return answer.status_code, await _body(answer, budget)
 
     async def _issued(self) -> str:
         """Return a token, by the client's own credentials (RFC 6749, section 4.4).
