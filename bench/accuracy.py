@@ -28,7 +28,6 @@ from bench.report import Target
 from lsh import Choice
 from lsh.exact import jaccard
 from worker.cli.evaluate import judge
-from worker.offline import offline_settings
 from worker.offline.evaluation import (
     BELOW,
     CLEAR,
@@ -38,7 +37,8 @@ from worker.offline.evaluation import (
     evaluate,
     far_below,
 )
-from worker.settings import Settings
+from worker.offline.filter import offline_settings
+from worker.settings.model import Settings
 
 _SAMPLES = Path(__file__).parents[1] / "worker" / "samples"
 _THRESHOLDS = (0.5, 0.7, 0.8, 0.9)

@@ -26,9 +26,7 @@ from datasketch import MinHash, MinHashLSH
 from numpy.typing import NDArray
 
 from lsh import Choice, Fingerprinter
-from worker.settings import Settings
-
-__all__ = ["Judged", "Peers"]
+from worker.settings.model import Settings
 
 _DEFAULT = 128
 _RENSA_SEED = 42  # that of its documentation; it has no default

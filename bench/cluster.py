@@ -15,22 +15,12 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.processes import Program
 from localkafka.broker import KafkaCluster
-from worker.admin import Cluster, Start, agree, begin, create
-from worker.settings import Settings, load
-
-__all__ = [
-    "DOCUMENTS",
-    "PARTITIONS",
-    "application",
-    "broker",
-    "committed_counts",
-    "feed",
-    "feed_steadily",
-    "feed_values",
-    "numbered",
-    "worker",
-    "worker_on",
-]
+from worker.admin.cluster import Cluster
+from worker.admin.create import create
+from worker.admin.layout_log import agree
+from worker.admin.starts import Start, begin
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 PARTITIONS = 4
 DOCUMENTS = "bench.documents"

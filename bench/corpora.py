@@ -8,8 +8,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["corpora", "name_of", "texts_of"]
-
 _SAMPLES = Path(__file__).parents[1] / "worker" / "samples"
 
 

@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
 
-__all__ = ["short_texts", "source", "texts"]
-
 _SEED = 20_240_601
 _REPEATED = 0.1
 _INSERTED = 1 / 3

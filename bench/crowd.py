@@ -16,8 +16,6 @@ from bench.query_clients import Crowd
 from bench.query_server import TEXTS
 from bench.report import Figures, Target, show
 
-__all__ = ["run"]
-
 CLIENTS = (1, 8, 48, 80, 200)
 _DOCUMENTS = 100_000
 _TURNS = 5

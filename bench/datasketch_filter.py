@@ -19,8 +19,6 @@ from datasketch import MinHash, MinHashLSH
 
 from lsh import Fingerprinter, Parameters
 
-__all__ = ["Filter", "Payload"]
-
 PERMUTATIONS = 128
 THRESHOLD = 0.8
 BANDS_AND_ROWS = (18, 7)

@@ -24,8 +24,6 @@ from lsh.index import BucketRules, DocumentBatch
 from lsh.sketch import compact
 from worker.index.store import BandStore
 
-__all__ = ["run"]
-
 _DECOYS = 20_000
 _SIMILARITY = 0.75
 """Of a decoy to its original. The threshold is 0.8."""

@@ -16,8 +16,6 @@ from bench.corpus import source, texts
 from bench.processes import Program
 from bench.report import Figures, Target, show
 
-__all__ = ["run"]
-
 _DOCUMENTS = 1_000_000
 _THEIRS = 50_000
 _QUICK = 20, 5

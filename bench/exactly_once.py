@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from worker.bus.kafka import KafkaOptions
-
-__all__ = ["Output", "copy"]
+from worker.bus.kafka.config import KafkaOptions
 
 BATCH = 2_000
 """Records per transaction."""

@@ -30,7 +30,7 @@ from lsh import Fingerprinter, Fingerprints, Parameters
 from lsh._core import MemoryIndex
 from lsh.exact import ShingleSets, jaccard, shingle_sets
 from lsh.index import BucketRules
-from worker.wire import document_bytes
+from worker.wire.fingerprints import document_bytes
 
 _RATIOS = (None, 1.0, 1.25, 1.5, 2.0, 3.0)
 _EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -16,8 +16,6 @@ from bench.kafka import Runs
 from bench.report import Figures, Target, console, show
 from bench.scripts import SCRIPTS
 
-__all__ = ["run"]
-
 TURNS = 2
 WORKERS = SHARDS = 2
 SHORT = 100

@@ -19,8 +19,6 @@ from bench.index_costs import Checkpoint
 from bench.report import Target, console
 from bench.synthetic_floods import FLOODS
 
-__all__ = ["run"]
-
 _DOCUMENTS = 1_000_000
 _QUICK = (20_000, 4_000)
 _CPU_TARGETS = {"copies": 1.0, "variants": 1.5, "templates": 1.5}

@@ -8,8 +8,6 @@ import tempfile
 from bench.processes import Program
 from bench.report import Figures, Target, show
 
-__all__ = ["run"]
-
 MOST_MIB = 200.0
 
 

@@ -22,9 +22,9 @@ from worker.groups.matches import Found
 from worker.groups.store import GroupStore, Terms
 from worker.process.heap import limit, relax, resident_bytes
 from worker.stages.order import Placed
-from worker.wire import POSITION_BITS, FingerprintFrame, Ids
-
-__all__: list[str] = []
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
+from worker.wire.ids import Ids
 
 _FRAME = 1_000
 _NOW_MS = 1_767_225_600_000

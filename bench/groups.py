@@ -15,11 +15,9 @@ from rich.table import Table
 
 from bench.report import Target, console
 from bench.wave import variants
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.formats.choice import document_format
-from worker.offline import OfflineFilter, offline_settings
-
-__all__ = ["run"]
+from worker.offline.filter import OfflineFilter, offline_settings
 
 SHARE_TO_REACH = 0.9
 """Of the samples' duplicates. The wave has no target: it shows the limit."""

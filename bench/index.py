@@ -19,8 +19,6 @@ from rich.table import Table
 from bench.index_costs import Checkpoint
 from bench.report import Target, console
 
-__all__ = ["DOCUMENTS", "run"]
-
 DOCUMENTS = 2_000_000
 _DATASKETCH_DOCUMENTS = 100_000
 _CPU_TARGETS = {200_000: 5.0, 2_000_000: 10.0, 20_000_000: 15.0}

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from lsh.index import DocumentBatch
 
-__all__ = ["Checkpoint", "Index", "Maker", "fed"]
-
 _BURST = 2_000
 _PAGE = resource.getpagesize()
 

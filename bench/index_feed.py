@@ -24,8 +24,6 @@ from bench.synthetic_frames import BANDS, ROWS, SLOTS, synthetic_batch
 from lsh.index import DocumentBatch
 from worker.process.heap import collecting, limit, relax
 
-__all__ = ["CHECKPOINTS"]
-
 CHECKPOINTS = (200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000)
 
 

@@ -12,10 +12,9 @@ from bench.synthetic_frames import BANDS, ROWS
 from lsh import Parameters
 from lsh.index import BucketRules, DocumentBatch
 from worker.index.memory import StoreMemory
-from worker.index.store import BandStore, StoreOptions
-from worker.wire import Layout
-
-__all__ = ["Shards"]
+from worker.index.rocksdb import StoreOptions
+from worker.index.store import BandStore
+from worker.wire.layout import Layout
 
 _BUFFER_BYTES = 96 << 20
 _INDEX_BYTES = 950_000_000 - (112 << 20)

@@ -23,8 +23,6 @@ from bench.processes import Program
 from bench.report import Figures, Target, console, show
 from localkafka.broker import KafkaCluster
 
-__all__ = ["Run", "Runs", "ratio", "run"]
-
 DEADLINE_SECONDS = 240.0
 WARM_UP_TURNS = 3
 """At first, a new broker uses a third of a core for just-in-time compilation."""

@@ -25,8 +25,6 @@ from bench.report import Figures, Target, console, show
 from bench.verdicts import verdicts_reader
 from localkafka.broker import KafkaCluster
 
-__all__ = ["run"]
-
 SHARDS = 2
 WINDOWS = 5
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}

@@ -13,8 +13,6 @@ from bench.corpus import source
 from bench.library_index import ALONE, LENGTH, Costs
 from bench.report import Target, console
 
-__all__ = ["run"]
-
 _DOCUMENTS = 100_000
 _FASTER_TARGET = 25.0
 _LEANER_TARGET = 5.0

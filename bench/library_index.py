@@ -31,8 +31,6 @@ from datasketch import LeanMinHash, MinHash, MinHashLSH  # noqa: E402 -- the sam
 from bench.corpus import texts  # noqa: E402 -- the same
 from lsh import Fingerprinter, Fingerprints, Index, Parameters  # noqa: E402 -- the same
 
-__all__ = ["ALONE", "LENGTH", "Costs"]
-
 LENGTH = 1_000
 ALONE = 1_000
 _BATCH = 8_192

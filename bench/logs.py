@@ -10,11 +10,9 @@ from rich.table import Table
 
 from bench.report import Target, console
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import Embedded, create_topics
-from worker.settings import Settings
-
-__all__ = ["run"]
+from worker.settings.model import Settings
 
 NOW = 1_700_000_000_000
 BATCH_BYTES = 61 + 12

@@ -14,8 +14,6 @@ from bench.corpus import short_texts
 from bench.processes import Program
 from bench.report import Figures, Target, console, show
 
-__all__ = ["run"]
-
 TARGET_MIB = 1_024.0
 _MEMORIES = ("256MiB", "1GiB")
 _PART_OF_PARTS = 2

@@ -17,8 +17,6 @@ from bench.corpus import short_texts
 from worker.offline.filter import Line, OfflineFilter, offline_settings
 from worker.process.heap import limit, relax, resident_bytes
 
-__all__: list[str] = []
-
 _BURST = 2_000
 
 

@@ -23,8 +23,6 @@ from bench.query_clients import Asking
 from bench.report import Figures, Target, show
 from worker.files.closing import Closing
 
-__all__ = ["run"]
-
 _VIEWERS = 20
 _RATE = 200
 """Documents a second while queries are asked."""

@@ -28,16 +28,14 @@ from bench.query_server import BANDS, FRAME, ROWS, Frames, fill
 from bench.synthetic_frames import SLOTS
 from worker.app import Application, Environment
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
-from worker.metrics import Metrics
+from worker.bus.memory.bus import MemoryBus
+from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
 from worker.process.heap import collecting, limit, relax
 from worker.queries.server import answering
 from worker.queries.service import TURN_SECONDS, QueryService
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
-
-__all__: list[str] = []
 
 T = TypeVar("T")
 

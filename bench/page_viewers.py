@@ -14,8 +14,6 @@ import sys
 import threading
 from contextlib import closing, suppress
 
-__all__: list[str] = []
-
 _LOADED = ("/", "/static/app.js", "/static/live.js", "/static/page.css", "/v1/duplicates?limit=50")
 
 

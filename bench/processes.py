@@ -16,8 +16,6 @@ import psutil
 
 from worker.files.closing import Closing
 
-__all__ = ["Program", "Usage"]
-
 _STOP_SECONDS = 40.0
 _ROOT = Path(__file__).parent.parent
 _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024

@@ -19,8 +19,6 @@ from bench.query_clients import Asking
 from bench.query_server import TEXTS
 from bench.report import Figures, Target, show
 
-__all__ = ["percentiles", "run", "texts"]
-
 DOCUMENTS = 500_000
 RATE = 200
 _FEED = 2_000

@@ -14,8 +14,6 @@ from contextlib import ExitStack
 from itertools import cycle
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector, SelectSelector
 
-__all__ = ["Asking", "Crowd"]
-
 _HOST = "127.0.0.1"
 _TIMEOUT = 30.0
 _CHUNK = 64 << 10

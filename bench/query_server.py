@@ -26,21 +26,21 @@ from bench.synthetic_frames import SLOTS, synthetic_batch
 from lsh import Fingerprinter
 from worker.app import Application, Environment
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
-from worker.metrics import Metrics
+from worker.bus.memory.bus import MemoryBus
+from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.process.heap import collecting, limit, relax
 from worker.queries.responder import Respond, Said
 from worker.queries.server import answering
 from worker.queries.service import TURN_SECONDS, QueryService
 from worker.queries.shard_lock import ShardLock
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
 from worker.stages.order import Documents, Placed
 from worker.topology import Topology
-from worker.wire import FingerprintFrame, Ids, encode
-
-__all__ = ["BANDS", "FRAME", "ROWS", "TEXTS", "Frames", "fill"]
+from worker.wire.codec import encode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.ids import Ids
 
 TEXTS = 20_000
 FRAME = 2_000

@@ -24,8 +24,6 @@ from bench.processes import Program
 from bench.report import Figures, Target, console, show
 from localkafka.broker import FAST_FAULTS, KafkaCluster
 
-__all__ = ["run"]
-
 TARGET_SECONDS = 5.0
 SESSION_SECONDS = int(FAST_FAULTS["group.consumer.session.timeout.ms"]) / 1000
 """Of this broker; Kafka's default is 45."""

@@ -19,13 +19,17 @@ from bench.corpus import source, texts
 from bench.report import Figures, show
 from lsh import Fingerprinter, Parameters
 from worker.bus import Outgoing, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
-from worker.loop import Loop
-from worker.stages import Fingerprint, Refingerprint, RejectLimit
+from worker.loop.loop import Loop
+from worker.stages.fingerprint import Fingerprint
+from worker.stages.refingerprint import Refingerprint
+from worker.stages.reject_limit import RejectLimit
 from worker.topology import Topology
-from worker.wire import FingerprintFrame, Layout, decode
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.layout import Layout
 
 DOCUMENTS: Final = 20_000
 PARTITIONS: Final = 4

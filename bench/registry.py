@@ -16,8 +16,6 @@ from bench.payloads import AVRO, in_formats, protobuf_file
 from bench.report import Figures, Target, console, show
 from localkafka.registry import SchemaRegistry
 
-__all__ = ["run"]
-
 TURNS = 5
 WORKERS = SHARDS = 2
 LEAST = 0.8

@@ -33,12 +33,10 @@ from bench.corpus import source, texts
 from bench.processes import Program
 from bench.report import Target, console
 from bench.verdicts import Reader, Verdict
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.offline.filter import Line, OfflineFilter, offline_settings
-from worker.wire import POSITION_BITS
-
-__all__ = ["run"]
+from worker.wire.frame import POSITION_BITS
 
 RATE: Final = 2_000
 WAIT_SECONDS: Final = 10.0

@@ -23,12 +23,12 @@ from bench.corpus import short_texts
 from bench.report import Figures, Target, console, show
 from worker.app import Application
 from worker.bus import Record, RecordBatch, TopicPartition, each
-from worker.bus.memory import MemoryBus
-from worker.index.snapshots import Repository, Shipper, Verification
+from worker.bus.memory.bus import MemoryBus
+from worker.index.snapshots.repository import Repository
+from worker.index.snapshots.shipper import Shipper
+from worker.index.snapshots.verification import Verification
 from worker.offline.embedded import create_topics
-from worker.settings import load
-
-__all__ = ["run"]
+from worker.settings.loading import load
 
 SHARDS = 4
 PARTITIONS = 4

@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Figures", "Target", "console", "facts", "show", "show_targets"]
-
 _PLAIN_WIDTH = 110
 _LIBRARIES = ("confluent-kafka", "rocksdict", "numpy", "mmh3", "datasketch")
 

@@ -25,8 +25,6 @@ from bench.processes import Program
 from bench.report import Figures, Target, show
 from localkafka.broker import KafkaCluster
 
-__all__ = ["run"]
-
 HELP_TARGET_SECONDS = 0.4
 WORKER_TARGET_SECONDS = 5.0
 

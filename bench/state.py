@@ -15,8 +15,6 @@ from bench.corpus import short_texts
 from bench.processes import Program
 from bench.report import Target, console
 
-__all__ = ["run"]
-
 _FILES = 10
 _DOCUMENTS = 200_000
 _MOST_GROWTH = 1.2

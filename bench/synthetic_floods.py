@@ -12,8 +12,6 @@ from bench.index_costs import Maker
 from bench.synthetic_frames import SLOTS, batch_of, fractions, sketches_of
 from lsh.index import DocumentBatch
 
-__all__ = ["FLOODS"]
-
 _TEMPLATE_SHARE = 0.9
 """Of the slots of a variant. So two variants of a template are 0.81 alike."""
 _FIRST_TEMPLATE = 1 << 40

@@ -14,8 +14,6 @@ from lsh import band_keys
 from lsh.index import DocumentBatch
 from lsh.mixing import finalise
 
-__all__ = ["BANDS", "ROWS", "SLOTS", "batch_of", "fractions", "sketches_of", "synthetic_batch"]
-
 BANDS = 18
 ROWS = 7
 SLOTS = 128

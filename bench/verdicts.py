@@ -13,10 +13,8 @@ from bench.cluster import DOCUMENTS, PARTITIONS
 from bench.processes import Program
 from localkafka.broker import KafkaCluster
 from worker.files.closing import Closing
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
-
-__all__ = ["Reader", "Verdict", "verdicts_reader"]
 
 _MOST_SECONDS: Final = 1_800.0
 _DRAIN_SECONDS: Final = 60.0

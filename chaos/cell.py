@@ -9,8 +9,6 @@ from chaos.strike import Strike
 from chaos.supervisor import Restart
 from chaos.trends import Trend
 
-__all__ = ["Brokers", "Cell", "Ending", "Hit", "Outcome", "Protocol", "Run"]
-
 Protocol = Literal["classic", "consumer"]
 Brokers = Literal["fast", "default"]
 """Whether absences show in seconds, or when they do with Kafka's own settings."""

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NoSmallDisk", "SmallDisk"]
-
 MEGABYTE: Final = 1 << 20
 STOP_SECONDS: Final = 10.0
 _HOLD: Final = 'mount -t tmpfs -o size="$2" tmpfs "$1" && echo mounted && exec cat >/dev/null'

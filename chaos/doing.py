@@ -7,8 +7,6 @@ from typing import Final
 
 from worker.files.closing import Closing
 
-__all__ = ["Doing"]
-
 END_SECONDS: Final = 120.0
 """Longer than anything waits that a thread of a run may be in, once the run is over."""
 

@@ -20,8 +20,6 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.proof import Book
 from worker.topology import Topology
 
-__all__ = ["LEADERS", "Fault", "World"]
-
 LEADERS: Final = ("fingerprints", "matches", "unique", "transactions", "groups")
 """Whose leader a broker fault aims at; the last two are the coordinators."""
 

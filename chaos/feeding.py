@@ -16,11 +16,9 @@ from typing import Final
 from chaos.cell import Run
 from chaos.transactions import TransactionalFeeder
 from tests.support.application import ApplicationUnderTest
-from worker.bus.port import Outgoing
-from worker.wire import Request
+from worker.bus import Outgoing
+from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION
-
-__all__ = ["Feeding"]
 
 SLICE_SECONDS: Final = 0.2
 LARGEST_SLICE: Final = 2_000

@@ -6,8 +6,6 @@ from random import Random
 from struct import Struct
 from typing import Final, NamedTuple
 
-__all__ = ["Batch", "batches", "flip", "flip_in_table", "flip_text"]
-
 _BATCH: Final = Struct(">qi")
 """How a record batch begins: its first offset, and the length of what follows."""
 _HEADER_BYTES: Final = 61

@@ -9,8 +9,6 @@ from chaos.rule import Rule
 from chaos.speed import UNHINDERED, Line, Speed
 from chaos.wire import Header, Splitter, correlation_of, header_of, without_brokers
 
-__all__ = ["Link"]
-
 HOST: Final = "127.0.0.1"
 MOST_HELD: Final = 256 << 10
 """Bytes under way on a slow link, from which on its sender is held back, as TCP would."""

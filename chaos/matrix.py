@@ -17,8 +17,6 @@ from chaos.supervisor import ALL_STAGES
 from localkafka.broker import KafkaCluster
 from tests.support.corpus import corpus, with_excerpts
 
-__all__ = ["CELLS", "DISK_FULL_ENDINGS", "QUARTET", "cluster_of", "matrix", "run_of"]
-
 TRIO: Final = {"alpha": ALL_STAGES, "beta": ALL_STAGES, "gamma": ALL_STAGES}
 QUARTET: Final = {**TRIO, "delta": ALL_STAGES}
 APART: Final = {"alpha": "fingerprint,route", "beta": "index", "gamma": "index"}

@@ -47,8 +47,6 @@ from chaos.of_workers import (
 )
 from chaos.strike import Strike
 
-__all__ = ["EVERYWHERE", "FAULTS", "Nemesis", "Struck", "parse", "plan", "printed"]
-
 FAULTS: Final[dict[str, type[Fault]]] = {
     fault.name: fault
     for fault in (

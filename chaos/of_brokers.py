@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from chaos.fault import LEADERS, Fault, World
 
-__all__ = ["BrokerKill", "BrokerPause", "BrokerTerminate"]
-
 
 class _OfBrokers(Fault):
     node: int

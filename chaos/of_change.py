@@ -11,15 +11,8 @@ from chaos.fault import Fault, World
 from localkafka.broker import wait_until
 from tests.support.corpus import corpus
 from tests.support.proof import book_of
-from worker.admin import Cluster, create
-
-__all__ = [
-    "DocumentsCut",
-    "DocumentsRecreated",
-    "PartitionsAdded",
-    "SettingsRefused",
-    "SettingsTuned",
-]
+from worker.admin.cluster import Cluster
+from worker.admin.create import create
 
 END_SECONDS: Final = 180.0
 """Clients ask for the topics once a minute; a member that has ended is missed after 6 s."""

@@ -6,8 +6,6 @@ from typing import Final
 from chaos.fault import Fault, World
 from localkafka.broker import wait_until
 
-__all__ = ["NO_SPACE", "DiskFull"]
-
 NOTICED_SECONDS: Final = 60.0
 NO_SPACE: Final = "No space left on device"
 

@@ -9,8 +9,6 @@ from chaos.rule import Act, Of, Rule
 from chaos.wire import Api
 from localkafka.broker import wait_until
 
-__all__ = ["EndTxn", "Fetch", "Heartbeat", "Produce", "TxnOffsetCommit"]
-
 LIMITS: Final[dict[Act, int]] = {"drop": 3, "cut": 10, "late": 10, "delay": 4}
 """What can happen to a request or an answer of any kind, and to how many of them at most: what is
 dropped costs its sender a whole timeout."""

@@ -5,9 +5,7 @@ from typing import ClassVar, Final
 
 from chaos.fault import Fault, World
 from tests.support.bombs import CODECS, write_batch
-from worker.bus.port import TopicPartition
-
-__all__ = ["PackedBatch"]
+from worker.bus import TopicPartition
 
 SIZE: Final = 400_000
 COUNTS: Final = {"none": 2, "snappy": 40}

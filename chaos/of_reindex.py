@@ -7,8 +7,6 @@ from typing import ClassVar, Final
 from chaos.fault import Fault, World
 from worker.generations.plan import Plan
 
-__all__ = ["Reindex", "ReindexAnew", "ReindexAnewKilled", "ReindexKilled", "ReindexOften"]
-
 _MOMENTS: Final[Mapping[str, Callable[[Plan], bool]]] = {
     "building": lambda plan: plan.following is not None,
     "sealing": lambda plan: plan.closing,

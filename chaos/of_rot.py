@@ -16,8 +16,6 @@ from chaos.of_workers import StateLost
 from chaos.offsets import ends
 from localkafka.broker import wait_until
 
-__all__ = ["RotSegments", "RotSnapshots", "RotTables"]
-
 TABLE_SECONDS: Final = 60.0
 LEADER_SECONDS: Final = 60.0
 BACKLOG_SECONDS: Final = 3.0

@@ -7,8 +7,6 @@ from chaos.fault import Fault, World
 from chaos.offsets import ends, starts
 from localkafka.broker import wait_until
 
-__all__ = ["StandbyFrozen"]
-
 TRIMMED_SECONDS: Final = 120.0
 READ_ON_SECONDS: Final = 3.0
 """In which it notices that the log has gone on, and reads what is there."""

@@ -6,8 +6,6 @@ from typing import Final
 from chaos.fault import Fault, World
 from localkafka.broker import wait_until
 
-__all__ = ["Idle", "IdlePartition"]
-
 DRAIN_SECONDS: Final = 120.0
 
 

@@ -11,19 +11,6 @@ from chaos.rule import Rule
 from chaos.wire import Api, Header
 from localkafka.broker import wait_until
 
-__all__ = [
-    "Added",
-    "AllGone",
-    "Gone",
-    "Kill",
-    "Pause",
-    "Rolling",
-    "Slow",
-    "StateLost",
-    "Stuck",
-    "Terminate",
-]
-
 TAKEN_OVER_SECONDS: Final = 8.0
 """Longer than a session (6 s): the others have taken over."""
 

@@ -7,8 +7,6 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-__all__ = ["Place", "ends", "offsets_from", "starts"]
-
 TIMEOUT_SECONDS: Final = 10.0
 
 Place = tuple[str, int]

@@ -21,8 +21,6 @@ from chaos.speed import UNHINDERED, Speed
 from chaos.wire import Header
 from worker.files.closing import Closing
 
-__all__ = ["Proxies"]
-
 CALL_SECONDS: Final = 10.0
 
 

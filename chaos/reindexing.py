@@ -10,14 +10,12 @@ from typing import Final
 from localkafka.broker import wait_until
 from tests.support.application import ApplicationUnderTest
 from tests.support.worker_process import ROOT
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.bus import BusError
 from worker.files.closing import Closing
 from worker.generations.plan import Plan
 from worker.topology import Topology
-
-__all__ = ["Reindexing", "failed_of_brokers"]
 
 DONE_SECONDS: Final = 180.0
 LONG_SECONDS: Final = 600.0

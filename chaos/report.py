@@ -18,8 +18,6 @@ from chaos.cell import Outcome
 from chaos.matrix import CELLS
 from chaos.trends import Trend
 
-__all__ = ["Teller", "markdown", "show", "write_json"]
-
 PLAIN_WIDTH: Final = 132
 SHOWN_LINES: Final = 12
 COUNTED: Final = (

@@ -24,8 +24,6 @@ from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
 from worker.files.closing import Closing
 from worker.topology import Topology
 
-__all__ = ["CLEANING", "Retention"]
-
 CLEANING: Final = {
     "log.initial.task.delay.ms": 1_000,
     "log.retention.check.interval.ms": 1_000,

@@ -7,8 +7,6 @@ from typing import Literal
 
 from chaos.wire import Api, Header
 
-__all__ = ["Act", "Of", "Rule"]
-
 Act = Literal["delay", "drop", "cut", "late", "alone"]
 Of = Literal["request", "response"]
 

@@ -38,8 +38,6 @@ from tests.support.proof import (
 from tests.support.worker_process import ROOT
 from worker.bus import BusError
 
-__all__ = ["Ground", "application_of", "attack", "concluding", "judge", "run_cell"]
-
 Say = Callable[[str], None]
 Ground = tuple[KafkaCluster, Proxies]
 """Three nodes, and the proxies before them."""

@@ -15,8 +15,6 @@ from chaos.trends import Trend, trend_of
 from tests.support.live_files import live_files
 from worker.files.closing import Closing
 
-__all__ = ["LIMITS", "STORES", "Sampler", "trends_of"]
-
 LIMITS: Final = {"memory, MB": 0.5, "file handles": 0.2, "threads": 0.1, "disk, MB": 1.0}
 """How much each may rise in a minute."""
 

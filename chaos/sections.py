@@ -5,8 +5,6 @@ from typing import Final
 
 from chaos.cell import Cell, Protocol
 
-__all__ = ["sections_of"]
-
 DEFAULT_SESSION_MS: Final = 10_000
 KEPT_SNAPSHOTS: Final = 2
 FAST: Final[Mapping[str, object]] = {

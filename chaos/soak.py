@@ -33,8 +33,6 @@ from chaos.strike import Strike
 from chaos.trends import Trend
 from tests.support.corpus import corpus, with_excerpts
 
-__all__ = ["soak"]
-
 RATE: Final = 300.0
 ROUND_SECONDS: Final = 20.0
 """How long all texts take to come round once."""

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-__all__ = ["UNHINDERED", "Line", "Speed"]
-
 
 @dataclass(frozen=True)
 class Speed:

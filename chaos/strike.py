@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Strike"]
-
 
 @dataclass(frozen=True)
 class Strike:

@@ -13,8 +13,6 @@ from localkafka.broker import wait_until
 from tests.support.application import ApplicationUnderTest
 from tests.support.worker_process import WorkerProcess
 
-__all__ = ["ALL_STAGES", "Restart", "Supervisor"]
-
 ALL_STAGES: Final = "fingerprint,index,route"
 BACK_OFF_SECONDS: Final = 1.0
 READY_SECONDS: Final = 60.0

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from tests.support.audit import Arrival
 
-__all__ = ["longest_gap", "longest_wait"]
-
 
 def longest_gap(arrivals: Sequence[Arrival], start: float, end: float) -> float:
     """Give the longest time, in seconds, in which nothing came, of those that reach into it.

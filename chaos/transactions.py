@@ -8,9 +8,7 @@ from typing import Final
 from confluent_kafka import Producer
 
 from tests.support.application import ApplicationUnderTest
-from worker.bus.port import Outgoing
-
-__all__ = ["TransactionalFeeder"]
+from worker.bus import Outgoing
 
 TIMEOUT_SECONDS: Final = 60.0
 ABORTED_RECORDS: Final = 8

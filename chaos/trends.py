@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Slope", "Trend", "slope_of", "trend_of"]
-
 Z_95: Final = 1.96
 WINDOW_SECONDS: Final = 120.0
 LEAST_WINDOWS: Final = 3

@@ -10,8 +10,6 @@ from tests.support.audit import Arrival
 from tests.support.clients import close
 from worker.files.closing import Closing
 
-__all__ = ["TopicWatch"]
-
 INTERVAL_SECONDS: Final = 0.2
 MOST_RECORDS: Final = 1_000
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-__all__ = ["Api", "Header", "Splitter", "correlation_of", "header_of", "without_brokers"]
-
 _SIZE: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _FLEXIBLE_METADATA: Final = 9

@@ -7,8 +7,6 @@ import socket
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["PORTS", "PROCESSES", "free_ports", "own_ports"]
-
 # Below the range from which Linux takes ports for outgoing connections (32768 and up):
 # a node that is down keeps its port free until it starts again.
 PORTS: Final = range(20_000, 32_000)

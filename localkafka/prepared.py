@@ -16,8 +16,6 @@ from typing import Final
 
 from localkafka.jars import KafkaUnavailable
 
-__all__ = ["Prepared", "new_id", "prepared"]
-
 CHECKPOINT: Final = "bootstrap.checkpoint"
 CLASSES: Final = "classes.jsa"
 SECONDS: Final = 90.0

@@ -20,8 +20,6 @@ from localkafka.broker import REAPER, BrokerStartError, wait_until
 from localkafka.jars import fetched, java
 from localkafka.ports import free_ports
 
-__all__ = ["SchemaRegistry", "application"]
-
 POM: Final = Path(__file__).with_name("apicurio.xml")
 START_DEADLINE_SECONDS: Final = 180.0
 _JVM: Final = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

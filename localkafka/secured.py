@@ -27,8 +27,6 @@ from confluent_kafka.admin._scram import (
 from localkafka.broker import KafkaCluster, _Node, wait_until
 from localkafka.jars import java
 
-__all__ = ["SecuredKafka"]
-
 PASSWORD: Final = "for this run only"  # noqa: S105 -- nobody else reaches the broker
 MECHANISM: Final = "SCRAM-SHA-512"
 SECONDS: Final = 60.0

@@ -30,7 +30,7 @@ sys.meta_path.insert(0, _Beside)
 
 def main() -> None:
     """Run the command line."""
-    from worker.cli import main as run  # noqa: PLC0415 -- found as above
+    from worker.cli.root import main as run  # noqa: PLC0415 -- found as above
 
     run()
 

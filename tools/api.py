@@ -13,8 +13,6 @@ from types import FunctionType
 
 import lsh
 
-__all__ = ["reference"]
-
 HEAD = """\
 # The library, name by name
 

@@ -14,17 +14,7 @@ from tools.go_programs import helm
 from worker.admin.acls import grants
 from worker.admin.kafka_user import kafka_user
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
-from worker.settings import Settings
-
-__all__ = [
-    "CHART",
-    "KUSTOMIZE",
-    "PARTS",
-    "STRIMZI",
-    "rendered",
-    "schema",
-    "strimzi",
-]
+from worker.settings.model import Settings
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 CHART = DEPLOY / "helm" / "neardup"

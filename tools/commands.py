@@ -11,8 +11,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from worker.cli.root import app
 
-__all__ = ["commands", "reference"]
-
 HEAD = """\
 # Commands
 

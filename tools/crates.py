@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NOTICES", "Crate", "linked", "notices"]
-
 ROOT = Path(__file__).resolve().parents[1]
 NOTICES = ROOT / "LICENSES-CRATES"
 PLATFORM = "x86_64-unknown-linux-gnu"

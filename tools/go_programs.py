@@ -10,8 +10,6 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["HELM", "POD_MONITOR", "GoProgram", "GoProgramUnavailable", "helm"]
-
 _FOR_KUBERNETES = " ".join(
     f"-X helm.sh/helm/v3/pkg/chartutil.k8sVersion{part}={number}"
     for part, number in (("Major", 1), ("Minor", 34))

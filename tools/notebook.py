@@ -16,8 +16,6 @@ from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-__all__ = ["executed", "text_of"]
-
 
 def main() -> None:
     """Rewrite the notebooks that the arguments name."""

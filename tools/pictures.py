@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from worker.cli.demo_page import page_of, samples
-from worker.offline import offline_settings
+from worker.offline.filter import offline_settings
 from worker.settings.sections import CorrectionsSection, ServeSection
 
 FOLDER = Path(__file__).parent.parent / "docs" / "how-to" / "pictures"

@@ -20,8 +20,6 @@ from packageurl import PackageURL
 from tools.crates import ROOT, linked
 from worker import __version__
 
-__all__ = ["bom"]
-
 PINNED = re.compile(
     r"^([\w.-]+)==([\w.]+)( ; [^\\\n]+)?((?: \\\n +--hash=sha256:[0-9a-f]{64})+)", re.MULTILINE
 )

@@ -36,23 +36,30 @@ from worker.index.leftovers import Leftovers
 from worker.index.memory import StoreMemory
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
-from worker.index.snapshots import Repository, Shipper, Verification, read_key
+from worker.index.rocksdb import StoreOptions
+from worker.index.snapshots.repository import Repository
+from worker.index.snapshots.shipper import Shipper
+from worker.index.snapshots.signing import read_key
+from worker.index.snapshots.verification import Verification
 from worker.index.standby import Standby
-from worker.index.store import BandStore, StoreOptions
-from worker.loop import Loop
+from worker.index.store import BandStore
+from worker.loop.loop import Loop
 from worker.loop.options import LoopOptions
 from worker.loop.tracing import Trace
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
-from worker.settings import Settings
-from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
+from worker.settings.model import Settings
+from worker.stages.base import Stage
+from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
+from worker.stages.fingerprint import Fingerprint
+from worker.stages.index import Index
 from worker.stages.judge import Judge
 from worker.stages.refingerprint import Refingerprint
+from worker.stages.reject_limit import RejectLimit
+from worker.stages.route import Route
 from worker.topology import Topology
-from worker.wire import by_partition
-
-__all__ = ["Application", "Environment"]
+from worker.wire.aside import by_partition
 
 _IN_USE = InUse()
 _FRAMES_BYTES = 5 << 19

@@ -19,15 +19,13 @@ from worker.generations.plan import Plan
 from worker.index.directory import shard_name
 from worker.index.leftovers import Leftovers, look_through
 from worker.index.memory import StoreMemory
-from worker.loop import Loop
+from worker.loop.loop import Loop
 from worker.loop.tracing import Trace
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.probe import UNWATCHED, Probe
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.stages.document_cache import DocumentCache
 from worker.topology import Topology
-
-__all__ = ["Assembly"]
 
 _log = logging.getLogger(__name__)
 

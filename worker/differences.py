@@ -10,8 +10,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-__all__ = ["Differences", "Normalise", "Span", "differences"]
-
 Normalise: TypeAlias = Callable[[str], str]
 """Returns the normal form of a text, as `lsh.Fingerprinter.normalise` does."""
 

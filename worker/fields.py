@@ -9,18 +9,6 @@ import re
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = [
-    "AUTO",
-    "EXCEL",
-    "UNITS",
-    "Path",
-    "Step",
-    "check_time_format",
-    "parse",
-    "single",
-    "width",
-]
-
 Step: TypeAlias = str | int | None
 """A member's name, an element's number, or None for every element."""
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-__all__ = ["UNWATCHED", "Files", "Point", "Probe", "probing"]
-
 Point = Literal[
     "poll",
     "look up",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from worker.bus.records import TopicPartition
+from worker.bus import TopicPartition
 from worker.wire.layout import Layout
-
-__all__ = ["STAGES", "Topology"]
 
 STAGES = ("fingerprint", "index", "route")
 

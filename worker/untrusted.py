@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["NOT_READ", "why"]
-
 NOT_READ: Final = (ValueError, RecursionError)
 """What msgspec, json and codecs raise: their own errors are all ValueErrors, and values that nest
 deeply end the stack."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from unicodedata import category
 
-__all__ = ["counted", "excerpt", "json_escaped", "json_text", "visible"]
-
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories: controls (C0, C1, DEL), formats (bidi, invisible), surrogates, separators."""
 _JOINERS = frozenset("\u200c\u200d")

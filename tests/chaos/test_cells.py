@@ -12,10 +12,10 @@ from chaos.report import Teller
 from chaos.running import Ground, run_cell
 from chaos.strike import Strike
 from localkafka.broker import wait_until
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.bus import BusError, TopicPartition
-from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 
 pytestmark = [pytest.mark.slow(ci=False), pytest.mark.kafka, pytest.mark.timeout(400)]
 

@@ -17,9 +17,9 @@ from chaos.wire import Api
 from localkafka.broker import wait_until
 from tests.support.breadth import slow
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer
-from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
 
 pytestmark = pytest.mark.kafka
 

@@ -13,10 +13,10 @@ from chaos.running import Ground
 from chaos.wire import Api
 from localkafka.broker import wait_until
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Fenced, Member, OutcomeUnknown, Outgoing, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.producer import transactional_id
-from worker.bus.port import Fenced, Member, OutcomeUnknown, Outgoing, TopicPartition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 

@@ -6,9 +6,9 @@ from chaos.rule import Rule
 from chaos.running import Ground
 from chaos.wire import Api
 from localkafka.broker import wait_until
-from worker.bus.kafka import KafkaOptions
+from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import TopicPartition
+from worker.bus.kafka.config import KafkaOptions
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 

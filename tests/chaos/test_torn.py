@@ -14,10 +14,10 @@ from tests.support.breadth import mostly_slow
 from tests.support.bus_seats import Seat
 from tests.support.kafka_harness import KafkaHarness
 from tests.support.markers import end_in, open_in
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Effect, OutcomeUnknown, Outgoing, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.producer import transactional_id
-from worker.bus.port import Effect, OutcomeUnknown, Outgoing, TopicPartition
 from worker.loop.options import LoopOptions
 from worker.loop.transactions import Transactions
 from worker.probe import UNWATCHED

@@ -7,8 +7,8 @@ import pytest
 from localkafka.broker import Kafka
 from tests.support.bus_harness import Harness, MemoryHarness
 from tests.support.kafka_harness import KafkaHarness
-from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 
 BUSES = ["memory", pytest.param("kafka", marks=pytest.mark.kafka)]
 

@@ -7,7 +7,7 @@ import pytest
 from tests.contract.conftest import MEMORY_FIRST
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import Seat, next_offsets, records_of, until
-from worker.bus.port import Aborted, Fenced, Outgoing, TopicPartition
+from worker.bus import Aborted, Fenced, Outgoing, TopicPartition
 
 BOTH_PROTOCOLS = [
     "memory",

@@ -8,7 +8,7 @@ from tests.contract.conftest import BUSES
 from tests.support.breadth import slow
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import until
-from worker.bus.port import LogReader, Outgoing, Record, TopicPartition, TopicRecreated
+from worker.bus import LogReader, Outgoing, Record, TopicPartition, TopicRecreated
 
 ALL_BUSES = [
     *BUSES,

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.conftest import MEMORY_FIRST
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import until
-from worker.bus.port import LogReader, OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import LogReader, OffsetOutOfRange, Outgoing, Record, TopicPartition
 
 MB = 1 << 20
 

@@ -7,8 +7,8 @@ import pytest
 from tests.support.breadth import mostly_slow
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import Seat, next_offsets, until
-from worker.bus.memory import partition_for
-from worker.bus.port import OffsetOutOfRange, Outgoing, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, TopicPartition
+from worker.bus.memory.topics import partition_for
 
 # For what takes many rebalances of a real group.
 KAFKA_LATER = [

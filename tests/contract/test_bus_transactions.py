@@ -7,15 +7,7 @@ import pytest
 from tests.support.breadth import slow
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import next_offsets, until
-from worker.bus.port import (
-    Effect,
-    Fenced,
-    Offset,
-    OutcomeUnknown,
-    Outgoing,
-    Refused,
-    TopicPartition,
-)
+from worker.bus import Effect, Fenced, Offset, OutcomeUnknown, Outgoing, Refused, TopicPartition
 
 
 def values(harness: Harness, topic: str) -> list[bytes | None]:

@@ -10,16 +10,9 @@ from tests.support.bus_harness import Harness, MemoryHarness
 from tests.support.bus_seats import Seat, until
 from tests.support.clusters import ClusterFactory
 from tests.support.kafka_harness import KafkaHarness
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Claim, LogReader, LogTruncated, Outgoing, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import (
-    Claim,
-    LogReader,
-    LogTruncated,
-    Outgoing,
-    Record,
-    TopicPartition,
-)
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.shared import SharedMember, SharedReader
 
 Cut = Callable[[TopicPartition, int], None]

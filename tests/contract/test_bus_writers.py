@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from tests.support.bus_harness import Harness
-from worker.bus.port import Fenced, LogWriter, Offset, Outgoing, Refused, TopicPartition
+from worker.bus import Fenced, LogWriter, Offset, Outgoing, Refused, TopicPartition
 
 
 @pytest.fixture

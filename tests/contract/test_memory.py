@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.bus_seats import records_of
-from worker.bus.memory import MemoryBus, MemoryMember, assign_ranges, murmur2, partition_for
-from worker.bus.port import Aborted, Bus, BusError, OffsetOutOfRange, Outgoing, TopicPartition
+from worker.bus import Aborted, Bus, BusError, OffsetOutOfRange, Outgoing, TopicPartition
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.group import assign_ranges
+from worker.bus.memory.member import MemoryMember
+from worker.bus.memory.topics import murmur2, partition_for
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

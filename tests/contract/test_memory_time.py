@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from worker.bus.memory import MemoryBus, Retention
+from worker.bus import BusError, Outgoing, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.group import GroupProtocol
-from worker.bus.port import BusError, Outgoing, TopicPartition
+from worker.bus.memory.segments import Retention
 
 HOUR = 3_600_000
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -14,8 +14,6 @@ from worker.index.contents import Contents
 from worker.index.keyspace import CELLS, HEADER, RENEWALS, RUNS, Range, number_in, of_run
 from worker.index.spans import span
 
-__all__ = ["DictionaryStore", "Driven"]
-
 _RENEWAL = struct.Struct("<qB")
 
 Groups = Sequence[tuple[int | None, Sequence[bytes]]]

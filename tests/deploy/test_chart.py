@@ -18,7 +18,8 @@ from tools.chart import CHART, KUSTOMIZE, PARTS, STRIMZI, rendered, schema, stri
 from tools.go_programs import HELM, POD_MONITOR, GoProgram, GoProgramUnavailable, helm
 from worker import __version__
 from worker.admin.acls import grants
-from worker.settings import Settings, load
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 Manifest = dict[str, Any]
 

@@ -18,7 +18,7 @@ from tests.support.command_line import neardup
 from tests.support.prometheus import program
 from worker import __version__
 from worker.queries.rights import Rights
-from worker.settings import load
+from worker.settings.loading import load
 from worker.settings.sections import ServeSection
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import ROOT, environment, neardup
-from worker.settings import Settings, load
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 UNIT = ROOT / "deploy" / "systemd" / "neardup@.service"
 MOST_EXPOSED = 20

@@ -76,7 +76,7 @@ def test_a_command_that_does_not_exist_is_found() -> None:
 def test_a_page_that_runs_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
     program = tmp_path / "bin" / "neardup"
     program.parent.mkdir()
-    code = "from worker.cli import main; main()"
+    code = "from worker.cli.root import main; main()"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n")
     program.chmod(0o755)
     path = f"{program.parent}:{os.environ['PATH']}"

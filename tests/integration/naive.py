@@ -6,13 +6,13 @@ import numpy as np
 
 from lsh.index import BucketRules
 from tests.oracle.index import Document, NaiveIndex
-from tests.support.checker import Source, Verdict
+from tests.support.checker.history import Source, Verdict
 from tests.support.frame_keys import keys_of
-from worker.bus.port import Record
+from worker.bus import Record
 from worker.topology import Topology
-from worker.wire import POSITION_BITS, FingerprintFrame, decode
-
-__all__ = ["naive_verdicts"]
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
 
 
 def naive_verdicts(

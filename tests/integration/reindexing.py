@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import check, differences, verdicts
+from tests.support.checker import check, differences
+from tests.support.checker.history import verdicts
 from tests.support.corpus import corpus
 from tests.support.generations import in_force, judged_anew
 from tests.support.proof import book_of
-
-__all__ = ["Feeder", "ends", "judged", "started"]
 
 SLICE = 200
 

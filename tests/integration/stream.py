@@ -5,8 +5,6 @@ from random import Random
 
 from tests.support.application import ApplicationUnderTest
 
-__all__ = ["stream"]
-
 
 def stream(
     application: ApplicationUnderTest,

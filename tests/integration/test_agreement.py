@@ -11,9 +11,12 @@ from tests.integration.conftest import Launch
 from tests.integration.refusal import refused
 from tests.support.application import ApplicationUnderTest
 from tests.support.command_line import on_kafka
-from worker.admin import Cluster, agree
+from worker.admin.cluster import Cluster
+from worker.admin.layout_log import agree
 from worker.bus import Outgoing
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.slow]
 

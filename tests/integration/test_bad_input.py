@@ -13,12 +13,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.integration.conftest import Launch
-from tests.support.checker import decisions, exactly_once, payloads, reason, source
+from tests.support.checker.history import reason, source
+from tests.support.checker.publication import decisions, exactly_once, payloads
 from tests.support.proof import history_of, prove
 from tests.support.raw_producer import produce_raw
 from tests.support.worker_process import ROOT
 from worker.admin.plan import REJECTED_HEADERS_BYTES
-from worker.bus.port import UNREADABLE_HEADERS, Header, Outgoing
+from worker.bus import UNREADABLE_HEADERS, Header, Outgoing
 from worker.wire.headers import PAYLOAD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]

@@ -8,7 +8,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
-from worker.bus.port import Outgoing
+from worker.bus import Outgoing
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import verdict_of
+from tests.support.checker.history import verdict_of
 from tests.support.proof import prove
 from tests.support.texts import near_copies, slices
-from worker.bus.port import Outgoing
-from worker.wire import Request
+from worker.bus import Outgoing
+from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION, FORGET
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]

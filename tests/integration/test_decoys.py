@@ -6,7 +6,8 @@ import pytest
 
 from tests.integration.conftest import Launch
 from tests.integration.naive import naive_verdicts
-from tests.support.checker import differences, verdicts
+from tests.support.checker import differences
+from tests.support.checker.history import verdicts
 from tests.support.proof import prove
 from tests.support.waves import changed, distinct, in_turns
 

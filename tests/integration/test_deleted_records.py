@@ -11,10 +11,11 @@ from confluent_kafka.admin import AdminClient
 from localkafka.broker import wait_until
 from tests.integration.conftest import PROTOCOLS, Launch
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import reason, source
+from tests.support.checker.history import reason, source
 from tests.support.corpus import corpus
 from tests.support.proof import prove
-from worker.admin import Cluster, inspect
+from worker.admin.checks import inspect
+from worker.admin.cluster import Cluster
 from worker.bus import TopicPartition
 from worker.topology import STAGES
 

@@ -8,7 +8,8 @@ import pytest
 from tests.integration.conftest import Launch
 from tests.integration.naive import naive_verdicts
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import differences, verdicts
+from tests.support.checker import differences
+from tests.support.checker.history import verdicts
 from tests.support.command_line import on_kafka
 from tests.support.corpus import corpus
 from tests.support.proof import prove

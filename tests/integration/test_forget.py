@@ -10,8 +10,9 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.command_line import on_kafka
 from tests.support.index_proof import EndedRun
 from tests.support.proof import prove
-from worker.bus.port import Record
-from worker.wire import FingerprintFrame, decode
+from worker.bus import Record
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

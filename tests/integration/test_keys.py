@@ -8,11 +8,11 @@ import pytest
 
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import reason, verdict_of
+from tests.support.checker.history import reason, verdict_of
 from tests.support.command_line import on_kafka
 from tests.support.ids_of_keys import ODD_KEYS, id_of_key
 from tests.support.proof import prove
-from worker.bus.port import Outgoing
+from worker.bus import Outgoing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tests.integration.conftest import Launch
-from tests.support.checker import reason
+from tests.support.checker.history import reason
 from tests.support.corpus import corpus
 from tests.support.proof import prove
 from tests.support.worker_process import ROOT

@@ -6,7 +6,7 @@ from localkafka.broker import wait_until
 from tests.integration.conftest import PROTOCOLS, Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import read_all
-from worker.bus.port import TopicPartition
+from worker.bus import TopicPartition
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away from number"
 SECONDS = 60.0

@@ -9,7 +9,7 @@ from tests.integration.conftest import Launch
 from tests.integration.reindexing import Feeder, ends, judged, started
 from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import corpus, scaled
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan

@@ -14,7 +14,7 @@ from tests.integration.refusal import refused
 from tests.integration.reindexing import Feeder, ends, judged, started
 from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import corpus, scaled
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.reindex.in_use import planned
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]

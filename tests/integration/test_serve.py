@@ -11,7 +11,7 @@ import pytest
 from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import verdict_of
+from tests.support.checker.history import verdict_of
 from tests.support.server_process import ANY_PORTS, Server, serving
 from tests.support.texts import near_copies
 from worker.stages.corrections import erasure_name

@@ -18,7 +18,7 @@ from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import read_all
 from tests.support.command_line import ROOT
-from worker.bus.port import Outgoing, TopicPartition
+from worker.bus import Outgoing, TopicPartition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

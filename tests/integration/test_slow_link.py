@@ -14,8 +14,8 @@ from localkafka.jars import jars, java
 from tests.support.application import ApplicationUnderTest
 from tests.support.kafka_harness import KafkaHarness
 from worker.bus import BusError, Outgoing
-from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400), pytest.mark.slow(ci=False)]
 

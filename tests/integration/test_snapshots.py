@@ -13,7 +13,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import corpus, scaled
 from tests.support.proof import index_problems, prove
 from tests.support.sealing import put_bucket
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.index.inspection import inspect_store
 from worker.index.store import BandStore
 

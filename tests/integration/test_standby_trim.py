@@ -19,7 +19,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import scaled
 from tests.support.proof import index_problems, prove
 from tests.support.worker_process import WorkerProcess
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.app import Application
 from worker.bus.kafka.bus import KafkaBus
 

@@ -11,7 +11,7 @@ from localkafka.broker import KafkaCluster, wait_until
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import read_all
 from tests.support.clusters import ClusterFactory
-from worker.bus.port import Record, TopicPartition
+from worker.bus import Record, TopicPartition
 from worker.wire.headers import NOT_JUDGED
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(300)]

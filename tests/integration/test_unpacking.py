@@ -15,12 +15,13 @@ from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.bombs import write_batch
-from tests.support.checker import History, check, reason, source
+from tests.support.checker import check
+from tests.support.checker.history import History, reason, source
 from tests.support.corpus import corpus
 from tests.support.little_memory import LittleMemory
 from tests.support.proof import history_of, prove
 from tests.support.worker_process import WorkerProcess
-from worker.bus.port import TopicPartition
+from worker.bus import TopicPartition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
 

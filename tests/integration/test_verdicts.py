@@ -8,7 +8,7 @@ import pytest
 from tests.integration.conftest import Launch
 from tests.support.corpus import corpus, scaled
 from tests.support.proof import prove
-from worker.bus.port import Outgoing
+from worker.bus import Outgoing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 

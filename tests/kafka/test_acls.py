@@ -15,9 +15,9 @@ from localkafka.secured import SecuredKafka
 from tests.support.command_line import environment, neardup
 from tests.support.server_process import serving
 from tests.support.worker_process import WorkerProcess
-from worker.admin import Cluster
 from worker.admin.acls import Grant, grants, minimal
-from worker.settings import load
+from worker.admin.cluster import Cluster
+from worker.settings.loading import load
 from worker.topology import Topology
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]

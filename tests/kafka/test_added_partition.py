@@ -7,9 +7,9 @@ from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module
 
 from localkafka.broker import Kafka
 from tests.support.audit import read_all
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Aborted, Outgoing, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import Aborted, Outgoing, TopicPartition
+from worker.bus.kafka.config import KafkaOptions
 
 pytestmark = pytest.mark.kafka
 

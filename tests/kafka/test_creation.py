@@ -3,9 +3,9 @@
 import pytest
 
 from localkafka.broker import Kafka
-from worker.admin import Cluster
-from worker.bus.kafka import KafkaOptions
-from worker.bus.port import TopicPartition
+from worker.admin.cluster import Cluster
+from worker.bus import TopicPartition
+from worker.bus.kafka.config import KafkaOptions
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ from localkafka.broker import KafkaCluster, wait_until
 from tests.support.bus_seats import Seat
 from tests.support.clusters import ClusterFactory
 from tests.support.kafka_harness import KafkaHarness
-from worker.bus.kafka import KafkaOptions
+from worker.bus import BusError, LogReader, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import BusError, LogReader, Record, TopicPartition
+from worker.bus.kafka.config import KafkaOptions
 
 BATCHES = 6
 PER_BATCH = 10

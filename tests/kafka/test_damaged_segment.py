@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from tests.support.bus_seats import until
 from tests.support.clusters import ClusterFactory
 from worker.bus import LogReader, PartitionUnreadable, Record, TopicPartition
-from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 
 BATCHES, DAMAGED = 6, 3
 """One record each."""

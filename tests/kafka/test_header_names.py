@@ -5,9 +5,9 @@ import pytest
 from localkafka.broker import Kafka
 from tests.support.kafka_harness import KafkaHarness
 from tests.support.raw_producer import produce_raw
-from worker.bus.kafka import KafkaOptions
+from worker.bus import UNREADABLE_HEADERS, Header, Outgoing
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import UNREADABLE_HEADERS, Header, Outgoing
+from worker.bus.kafka.config import KafkaOptions
 
 pytestmark = pytest.mark.kafka
 

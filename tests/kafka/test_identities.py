@@ -11,14 +11,14 @@ from confluent_kafka import TopicPartition as Place
 
 from localkafka.broker import Kafka, wait_until
 from tests.support.kafka_harness import KafkaHarness
-from worker.admin import Cluster
-from worker.bus.kafka import KafkaOptions
+from worker.admin.cluster import Cluster
+from worker.bus import BusError, Offset, Outgoing, Record, TopicPartition, TopicRecreated
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.identities import Identities, id_in, metadata_of
 from worker.bus.kafka.reader import KafkaReader
 from worker.bus.kafka.watcher import Watched, Watcher
-from worker.bus.port import BusError, Offset, Outgoing, Record, TopicPartition, TopicRecreated
 
 
 def test_every_committed_offset_carries_the_id(kafka: Kafka, app_id: str) -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from localkafka.broker import Kafka, wait_until
 from tests.support.kafka_harness import KafkaHarness
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Outgoing
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import Outgoing
+from worker.bus.kafka.config import KafkaOptions
 
 
 @pytest.mark.slow

@@ -9,10 +9,10 @@ import pytest
 from localkafka.broker import Kafka, wait_until
 from tests.support.bus_seats import Seat
 from tests.support.kafka_harness import KafkaHarness
-from worker.bus.kafka import KafkaOptions
+from worker.bus import BusError, OffsetOutOfRange, Outgoing, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.member import KafkaMember
-from worker.bus.port import BusError, OffsetOutOfRange, Outgoing, TopicPartition
 
 PARTITIONS = 4
 Protocol = Literal["classic", "consumer"]

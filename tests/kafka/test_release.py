@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from localkafka.broker import FAST_FAULTS, Kafka, wait_until
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Member, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.sessions import session_seconds
-from worker.bus.port import Member, TopicPartition
 
 SESSION_SECONDS = int(FAST_FAULTS["group.consumer.session.timeout.ms"]) / 1_000
 SHORT_SECONDS = 2.0

@@ -6,9 +6,9 @@ import pytest
 
 from localkafka.broker import Kafka, wait_until
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
-from worker.bus.kafka import KafkaOptions
+from worker.bus import Member, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import Member, TopicPartition
+from worker.bus.kafka.config import KafkaOptions
 
 pytestmark = pytest.mark.skipif(not COUNTABLE, reason="threads are counted in /proc")
 

@@ -13,10 +13,9 @@ from tests.support.bombs import CODECS, write_batch
 from tests.support.breadth import slow
 from worker.admin.bad_batch import Attempts, Outcome, end_of
 from worker.bus import LogReader, PartitionUnreadable, TopicPartition
-from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.kafka.config import ClientMemory
-from worker.settings import load
+from worker.bus.kafka.config import ClientMemory, KafkaOptions
+from worker.settings.loading import load
 
 SMALL = ClientMemory(fetched=(8 << 20, 4 << 20), log_fetched=(8 << 20, 4 << 20), unpacked=8 << 20)
 SIZE = 400_000

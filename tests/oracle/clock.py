@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from lsh.index import BucketRules
 
-__all__ = ["Came", "NaiveClock"]
-
 
 class Came(NamedTuple):
     """A document that came: its own time, if it has one, and what was now then, if anything."""

@@ -13,8 +13,6 @@ from tests.oracle.feeds import COLUMNS, Feed, Query
 from tests.oracle.index import Answer, Match, MetBucket
 from tests.oracle.subjects import Entries, Index, Naive
 
-__all__ = ["Subject", "assert_alike"]
-
 Subject: TypeAlias = Callable[[BucketRules, Sequence[int]], Index]
 """Makes an index of some columns."""
 

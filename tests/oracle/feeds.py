@@ -13,19 +13,6 @@ from tests.oracle.fingerprint import band_keys
 from tests.oracle.index import Document
 from tests.oracle.subjects import Event
 
-__all__ = [
-    "BANDS",
-    "COLUMNS",
-    "ROWS",
-    "WINDOW",
-    "Feed",
-    "Query",
-    "cuts_strategy",
-    "feeds_strategy",
-    "long_feed",
-    "rules_strategy",
-]
-
 BANDS, ROWS, SLOTS = 3, 2, 24
 COLUMNS = range(BANDS + 1)
 WINDOW = 100

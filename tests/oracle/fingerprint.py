@@ -10,8 +10,6 @@ from lsh import Parameters
 from tests.oracle.hashing import MOST, derived, fmix64, keyed, splitmix64
 from tests.oracle.normal_form import normalise
 
-__all__ = ["Fingerprint", "band_keys", "fingerprint", "shingle_hashes", "signature"]
-
 
 class Fingerprint(NamedTuple):
     """Of a text: a key for each band and one for the exact text, the sketch, and its size."""

@@ -3,8 +3,6 @@
 from functools import cache
 from hashlib import blake2b, scrypt
 
-__all__ = ["MOST", "derived", "fmix64", "keyed", "splitmix64"]
-
 MOST = 2**64 - 1
 
 

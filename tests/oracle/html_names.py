@@ -1,22 +1,5 @@
 """What browsers do with elements, by their names."""
 
-__all__ = [
-    "BLOCKS",
-    "BREAKS",
-    "BREAKS_OUT",
-    "FORMATTING",
-    "FRAMES",
-    "HEADINGS",
-    "HIDDEN",
-    "HIDDEN_WITHIN",
-    "HTML_WITHIN",
-    "LOOSE",
-    "PARTS",
-    "RAW",
-    "SCOPES",
-    "VOID",
-]
-
 
 def _names(names: str) -> frozenset[str]:
     return frozenset(names.split())

@@ -25,17 +25,6 @@ from lsh.index import BucketRules
 from tests.oracle.clock import Came, NaiveClock
 from tests.oracle.hashing import splitmix64
 
-__all__ = [
-    "LEVELS",
-    "Answer",
-    "Document",
-    "Match",
-    "MetBucket",
-    "NaiveIndex",
-    "finer_key",
-    "similarity",
-]
-
 FINER_SLOTS = (2, 4, 8, 16, 32)
 """How many slots of the sketch choose a finer bucket, by level from 1."""
 LEVELS = len(FINER_SLOTS)

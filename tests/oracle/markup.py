@@ -22,8 +22,6 @@ from tests.oracle.html_names import (
     VOID,
 )
 
-__all__ = ["with_hosts", "without_html"]
-
 SPACE = r" \t\n\r\f"
 DEEPEST = 128
 MARKUP = re.compile(

@@ -21,8 +21,6 @@ from tests.oracle.unicode_tables import (
     JOINED_TO_THE_NEXT,
 )
 
-__all__ = ["form_of", "normalise"]
-
 JOINERS = {"\u200c", "\u200d"}
 LETTER, MARK, SYMBOL, SPACE = "lmsw"
 IOTA_BELOW = "\u0345"

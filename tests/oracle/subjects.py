@@ -21,19 +21,6 @@ from tests.oracle.index import Answer, Document, Match, MetBucket, NaiveIndex
 from tests.oracle.normal_form import normalise
 from tests.support.stored_clock import StoredClock
 
-__all__ = [
-    "INDEXES",
-    "SIGNERS",
-    "Entries",
-    "Event",
-    "Index",
-    "Judged",
-    "Naive",
-    "Signer",
-    "batch_of",
-    "matches_of",
-]
-
 Event: TypeAlias = Document | bytes
 """A document, or an id that is forgotten."""
 Entries: TypeAlias = dict[tuple[int, int], list[tuple[int, int | None]]]

@@ -11,23 +11,6 @@ from hypothesis import strategies as st
 from lsh import Parameters
 from tests.oracle.normal_form import expanded, light, visible
 
-__all__ = [
-    "ALL_SWITCHES",
-    "CHARACTERS",
-    "EVERY_ONE",
-    "KNOWN",
-    "LEADS",
-    "MARKED",
-    "MARKS",
-    "MIXED",
-    "MORE",
-    "NONE",
-    "PLAIN",
-    "SOME",
-    "SWITCHES",
-    "is_bounded",
-]
-
 SWITCHES = [
     Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse)
     for nfkc in (True, False)

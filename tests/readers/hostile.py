@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Form", "hostile"]
-
 Form = str
 """``json``; ``msgpack``, after one byte that says the version; or ``bytes``."""
 

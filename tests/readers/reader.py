@@ -10,8 +10,6 @@ from typing import Final
 
 from tests.readers.hostile import Form
 
-__all__ = ["Reader"]
-
 _MOST_SECONDS: Final = 10.0
 """Far above what any reader takes for the largest of these, on any machine."""
 _MOST_KB: Final = 128 << 10

@@ -59,23 +59,15 @@ from worker.queries.correcting import Correct
 from worker.queries.published import duplicate_of
 from worker.queries.questions import BadRequest, Questions
 from worker.queries.reading import _decoded as of_body
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
-from worker.wire import (
-    CorrectionError,
-    FingerprintFrame,
-    FrameError,
-    HandOver,
-    MatchFrame,
-    Request,
-    decode,
-    hand_over,
-)
-
-__all__ = ["READERS"]
-
+from worker.wire.codec import FrameError, decode
+from worker.wire.corrections import CorrectionError, Request
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.hand_over import HandOver, hand_over
+from worker.wire.matches import MatchFrame
 
 _ID: Final = 1_024
 

@@ -20,13 +20,15 @@ from tests.support.audit import Audit, read_all
 from tests.support.collector import Collector
 from tests.support.worker_process import WorkerProcess
 from tests.support.writing import written
-from worker.admin import Cluster, Start, agree, begin, create
-from worker.bus.port import BusError, Outgoing, Record, TopicPartition
-from worker.settings import Settings, load
+from worker.admin.cluster import Cluster
+from worker.admin.create import create
+from worker.admin.layout_log import agree
+from worker.admin.starts import Start, begin
+from worker.bus import BusError, Outgoing, Record, TopicPartition
+from worker.settings.loading import load
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import hand_over
-
-__all__ = ["ApplicationUnderTest"]
+from worker.wire.hand_over import hand_over
 
 FLUSH_SECONDS: Final = 60.0
 SEAT_SECONDS: Final = 60.0

@@ -9,10 +9,8 @@ from confluent_kafka import TopicPartition as Place
 
 from localkafka.broker import wait_until
 from tests.support.clients import close
-from worker.bus.port import Header, Record, TopicPartition
+from worker.bus import Header, Record, TopicPartition
 from worker.topology import Topology
-
-__all__ = ["Arrival", "Audit", "read_all", "read_from_start", "record_of"]
 
 CHECK_SECONDS: Final = 0.3
 TIMEOUT_SECONDS: Final = 30.0

@@ -7,9 +7,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from worker.bus.port import Record, TopicPartition
-
-__all__ = ["CODECS", "write_batch"]
+from worker.bus import Record, TopicPartition
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _FLUSH_SECONDS: Final = 120.0

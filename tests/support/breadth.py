@@ -5,8 +5,6 @@ from collections.abc import Iterable
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["mostly_slow", "slow", "thinned"]
-
 
 def slow(*values: object, ci: bool = True) -> ParameterSet:
     """Return a parameter that shows more of what another one shows already, for CI or not."""

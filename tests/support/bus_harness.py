@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from tests.support.bus_seats import Seat, until
-from worker.bus.memory import MemoryBus, Transaction
-from worker.bus.port import Bus, Outgoing, Record, TopicPartition
+from worker.bus import Bus, Outgoing, Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.transaction import Transaction
 
 
 class OpenTransaction(Protocol):

@@ -9,15 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from worker.bus.port import (
-    Aborted,
-    Member,
-    OutcomeUnknown,
-    Outgoing,
-    Polled,
-    Record,
-    TopicPartition,
-)
+from worker.bus import Aborted, Member, OutcomeUnknown, Outgoing, Polled, Record, TopicPartition
 
 DEADLINE_SECONDS: Final = 90.0
 POLL_SECONDS: Final = 0.05

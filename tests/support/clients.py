@@ -8,8 +8,6 @@ from typing import Final, Protocol
 
 from localkafka.broker import wait_until
 
-__all__ = ["COUNTABLE", "await_clients", "clients", "clients_in_use", "close"]
-
 SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 10.0
 

@@ -6,8 +6,6 @@ from typing import Final
 
 from localkafka.broker import KafkaCluster
 
-__all__ = ["EXTERNAL", "ClusterFactory"]
-
 EXTERNAL: Final = os.environ.get("NEARDUP_TEST_KAFKA")
 """The address of a broker that runs already, and isn't to be broken."""
 

@@ -9,10 +9,8 @@ from confluent_kafka import TopicPartition as Place
 
 from tests.support.audit import record_of
 from tests.support.clients import close
-from worker.bus.port import Record, TopicPartition
+from worker.bus import Record, TopicPartition
 from worker.files.closing import Closing
-
-__all__ = ["Collector"]
 
 POLL_SECONDS: Final = 0.2
 END_SECONDS: Final = 60.0

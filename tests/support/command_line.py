@@ -16,9 +16,7 @@ from unittest.mock import patch
 
 import pytest
 
-from worker.cli import main
-
-__all__ = ["ROOT", "SAMPLES", "dedupe", "environment", "jsonl", "neardup", "on_kafka"]
+from worker.cli.root import main
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "worker" / "samples"

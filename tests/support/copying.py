@@ -6,10 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from worker.bus import Outgoing, PartitionUnreadable, RecordBatch, TopicPartition
-from worker.stages import Burst, Shards
-from worker.stages.base import NOTHING
-
-__all__ = ["Copier"]
+from worker.stages.base import NOTHING, Burst, Shards
 
 
 class Copier:

@@ -11,8 +11,6 @@ from typing import Final
 
 import worker
 
-__all__ = ["FULL", "SCALE", "SCALES", "corpus", "examples", "scaled", "with_excerpts"]
-
 SCALES: Final = ("", "double", "full")
 SCALE: Final = os.environ.get("NEARDUP_TEST_SCALE", "")
 """The scale of a run: with `double`, Hypothesis draws twice as many examples."""

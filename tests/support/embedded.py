@@ -8,23 +8,17 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from tests.support.checker import (
-    History,
-    check,
-    differences,
-    frame_ranges,
-    verdict_of,
-    verdicts,
-)
+from tests.support.checker import check, differences
+from tests.support.checker.history import History, frame_ranges, verdict_of, verdicts
 from tests.support.replay import replay
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Outgoing, Record, TopicPartition
+from worker.bus import Outgoing, Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.index.store import BandStore
 from worker.offline.embedded import Embedded, create_topics
-from worker.settings import Settings
-from worker.stages import Index
+from worker.settings.model import Settings
 from worker.stages.corrections import Corrections
-from worker.wire import Request
+from worker.stages.index import Index
+from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION, FORGET
 
 Texts = Sequence[tuple[str, str]]

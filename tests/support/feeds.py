@@ -15,13 +15,11 @@ from typing import Final, NamedTuple
 from tests.support.corpus import corpus
 from tests.support.stages import process
 from worker.app import Application
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Record, TopicPartition
+from worker.bus import Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import create_topics
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-
-__all__ = ["PARTITIONS", "feed_settings", "frames_of_feed"]
 
 PARTITIONS: Final = 4
 MEAN_MS: Final = 26

@@ -7,8 +7,6 @@ import numpy as np
 from lsh.index import BucketRules, DocumentBatch
 from worker.index.store import BandStore
 
-__all__ = ["RULES", "fill", "random_documents"]
-
 RULES = BucketRules(threshold=0.8)
 SLOTS = 16
 

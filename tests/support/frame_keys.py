@@ -6,9 +6,7 @@ from functools import lru_cache
 
 from lsh import Parameters
 from tests.oracle.fingerprint import band_keys
-from worker.wire import FingerprintFrame
-
-__all__ = ["keys_of"]
+from worker.wire.fingerprints import FingerprintFrame
 
 
 def keys_of(frame: FingerprintFrame, parameters: Parameters) -> list[tuple[int, ...]]:

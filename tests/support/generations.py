@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import Source, Verdict
+from tests.support.checker.history import Source, Verdict
 from tests.support.replay import replay
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.reindex.in_use import planned
-from worker.bus.port import Record
+from worker.bus import Record
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import POSITION_BITS
-
-__all__ = ["Answering", "in_force", "judged_anew"]
+from worker.wire.frame import POSITION_BITS
 
 ADMIN_SECONDS = 30.0
 _NO_END = 1 << 62

@@ -5,8 +5,6 @@ from __future__ import annotations
 from hashlib import sha256
 from unicodedata import category
 
-__all__ = ["ODD_KEYS", "id_of_key"]
-
 ODD_KEYS = [
     b"\x00",
     b"\x00" * 8,

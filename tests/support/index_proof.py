@@ -6,27 +6,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.audit import read_all
-from tests.support.checker import (
-    Dump,
-    continued,
-    dump,
-    index_differences,
-    rebuilt,
-    unexpired,
-)
-from worker.admin import Cluster
+from tests.support.checker.index import Dump, continued, dump, index_differences, rebuilt, unexpired
+from worker.admin.cluster import Cluster
 from worker.app import Application
+from worker.bus import Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import Record, TopicPartition
 from worker.index.directory import beside
 from worker.index.log_range import LogRange
 from worker.index.recovery import Recovery
 from worker.index.restore_progress import RestoreProgress
 from worker.index.snapshots.soundness import rotten
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-
-__all__ = ["EndedRun"]
 
 ADMIN_SECONDS = 30.0
 SHOWN = 5

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.support.bus_harness import Harness, OpenTransaction
 from tests.support.bus_seats import until
-from worker.bus.port import Bus, Header, Outgoing, Record, TopicPartition
+from worker.bus import Bus, Header, Outgoing, Record, TopicPartition
 
 TIMEOUT_SECONDS: Final = 60.0
 

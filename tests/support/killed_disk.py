@@ -10,8 +10,6 @@ from typing import Final
 
 from worker.probe import Files
 
-__all__ = ["left_by_kill", "settle"]
-
 SETTLE_SECONDS: Final = 20.0
 
 

@@ -7,21 +7,20 @@ from pathlib import Path
 from random import Random
 from typing import Final, cast
 
-from tests.support.checker import Source, Verdict
+from tests.support.checker.history import Source, Verdict
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.replay import Answers, stamped, with_shards
 from tests.support.stages import process
 from worker.app import Application
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Record, TopicPartition
+from worker.bus import Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.index.store import BandStore
 from worker.offline.embedded import create_topics
-from worker.settings import Settings
-from worker.stages import Index
+from worker.settings.model import Settings
+from worker.stages.index import Index
 from worker.topology import Topology
-from worker.wire import MatchFrame, decode
-
-__all__ = ["KilledReplay"]
+from worker.wire.codec import decode
+from worker.wire.matches import MatchFrame
 
 KILLED: Final = 0.12
 MOST_KILLS: Final = 20

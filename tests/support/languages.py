@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-__all__ = ["LANGUAGES", "OF_JOINERS"]
-
 LANGUAGES = {
     "Arabic with vowels": "\u0627\u0644\u0633\u0651\u064e\u0644\u0627\u0645\u064f"
     " \u0639\u064e\u0644\u064e\u064a\u0652\u0643\u064f\u0645\u0652\u060c \u0664\u0662",

@@ -8,18 +8,16 @@ from typing import Final, NamedTuple
 
 from tests.support.points import DONE, Fault
 from worker.assembly import Assembly
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
 from worker.index.store import BandStore
-from worker.loop import Loop
-from worker.metrics import Metrics
+from worker.loop.loop import Loop
+from worker.metrics.metrics import Metrics
 from worker.probe import Files, Point, Probe
-from worker.settings import Settings
-from worker.stages import Index
+from worker.settings.model import Settings
+from worker.stages.index import Index
 from worker.topology import STAGES, Topology
-
-__all__ = ["Death", "Life"]
 
 _METRICS: Final = Metrics()
 

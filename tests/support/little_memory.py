@@ -12,8 +12,6 @@ from typing import Final, Self
 
 from tests.support.worker_process import WorkerProcess
 
-__all__ = ["LittleMemory"]
-
 _LOOK_SECONDS: Final = 0.005
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 

@@ -10,9 +10,7 @@ import socket
 import struct
 from typing import Final, NamedTuple
 
-from worker.bus.port import TopicPartition
-
-__all__ = ["Open", "end_in", "open_in"]
+from worker.bus import TopicPartition
 
 DESCRIBE_PRODUCERS: Final = (61, 0)
 WRITE_TXN_MARKERS: Final = (27, 1)

@@ -13,8 +13,6 @@ from importlib.util import find_spec
 
 import pytest
 
-__all__ = ["Needed"]
-
 _REQUIRED = os.environ.get("NEARDUP_REQUIRE_EXTRAS") == "1"
 _PROGRAMS = frozenset({"chromium"})
 _RAN = "with"

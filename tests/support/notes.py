@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from worker.stages import Deaths
-
-__all__ = ["KeptNotes"]
+from worker.stages.deaths import Deaths
 
 
 class KeptNotes:

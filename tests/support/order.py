@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-__all__ = ["LONGEST", "longest_first"]
-
 LONGEST: Final = (
     "tests/chaos/test_cells.py",
     "tests/integration/test_monitoring.py",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["DONE", "Fault", "Point", "Strike", "can_befall", "strikes"]
-
 DONE: Final = " done"
 """Ends the name of the point after a call; the point before it has the call's own name."""
 

@@ -17,8 +17,6 @@ import pytest
 from localkafka.broker import wait_until
 from localkafka.ports import free_ports
 
-__all__ = ["Prometheus", "program", "scraping"]
-
 REQUIRED: Final = os.environ.get("NEARDUP_REQUIRE_PROMETHEUS") == "1"
 START_SECONDS: Final = 60.0
 

@@ -8,34 +8,23 @@ from typing import Final, NamedTuple
 
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import Audit, read_from_start
-from tests.support.checker import (
+from tests.support.checker import check, differences
+from tests.support.checker.history import (
     History,
     Source,
     Verdict,
-    check,
-    differences,
     frame_ranges,
     sightings,
     verdicts,
 )
 from tests.support.generations import Answering, in_force, judged_anew
 from tests.support.index_proof import EndedRun
-from worker.bus.port import Record, TopicPartition
-from worker.settings import Settings
-from worker.stages import StageError
-from worker.wire import POSITION_BITS, FingerprintFrame, decode
-
-__all__ = [
-    "Book",
-    "book_of",
-    "by_containment",
-    "ended_run",
-    "history_of",
-    "index_problems",
-    "problems_of",
-    "prove",
-    "published",
-]
+from worker.bus import Record, TopicPartition
+from worker.settings.model import Settings
+from worker.stages.base import StageError
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
 
 ANY_TEXT: Final = 0.01
 """A threshold below which no match is wrong."""

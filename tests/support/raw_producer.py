@@ -6,8 +6,6 @@ from typing import Final
 
 import confluent_kafka
 
-__all__ = ["produce_raw"]
-
 # Tags of rd_kafka_producev's arguments, see rd_kafka_vtype_t in rdkafka.h.
 _END, _TOPIC, _PARTITION, _VALUE, _MSGFLAGS, _HEADERS = (
     ctypes.c_int(tag) for tag in (0, 1, 3, 4, 7, 10)

@@ -13,7 +13,8 @@ from confluent_kafka import TopicPartition as Place
 
 from localkafka.broker import Kafka, wait_until
 from tests.support.command_line import on_kafka
-from worker.settings import Settings, load
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 REASON = "no-text"
 DOUBTS = ("redrive: outcome of the transaction unknown", "redrive: transaction rolled back")

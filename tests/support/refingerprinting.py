@@ -12,17 +12,23 @@ from lsh import Fingerprinter, Parameters
 from tests.support.notes import KeptNotes
 from tests.support.stages import process
 from worker.bus import Outgoing, Record, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
-from worker.loop import Loop, LoopOptions
-from worker.metrics import Metrics, table
-from worker.stages import Fingerprint, Refingerprint, RejectLimit
+from worker.loop.loop import Loop
+from worker.loop.options import LoopOptions
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
+from worker.stages.fingerprint import Fingerprint
+from worker.stages.refingerprint import Refingerprint
+from worker.stages.reject_limit import RejectLimit
 from worker.topology import Topology
-from worker.wire import FingerprintFrame, HandOver, Layout, Request, decode, hand_over
+from worker.wire.codec import decode
+from worker.wire.corrections import Request
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.hand_over import HandOver, hand_over
 from worker.wire.headers import CORRECTION
-
-__all__ = ["ALLOWANCE", "EARLIER", "NEW", "START", "Judged", "Replaced", "TwoLogs"]
+from worker.wire.layout import Layout
 
 START = 1_700_000_000_000
 ALLOWANCE = 60_000

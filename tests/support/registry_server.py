@@ -15,8 +15,6 @@ from ssl import SSLContext
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["RegistryServer", "registry_server"]
-
 
 class RegistryServer:
     """Answers with the schemas that are put into it.

@@ -14,17 +14,20 @@ from random import Random
 
 import msgspec
 
-from tests.support.checker import Source, Verdict
+from tests.support.checker.history import Source, Verdict
 from tests.support.stages import process
 from worker.app import Application
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Record, TopicPartition
+from worker.bus import Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import create_topics
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import ALLOWED, POSITION_BITS, FingerprintFrame, Layout, MatchFrame, decode, encode
-
-__all__ = ["Answers", "replay", "stamped", "with_shards"]
+from worker.wire.codec import decode, encode
+from worker.wire.corrections import ALLOWED
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
+from worker.wire.layout import Layout
+from worker.wire.matches import MatchFrame
 
 Found = tuple[float, str, float | None]
 """The similarity to a document, its id, and the containment in it."""

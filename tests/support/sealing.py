@@ -9,8 +9,6 @@ from worker.index.contents import Key
 from worker.index.keyspace import grown_key
 from worker.index.store import BandStore
 
-__all__ = ["put_bucket", "sealed"]
-
 _FACTOR: Final = 0x9FB21C651E98DF25
 _STARTS: Final = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89)
 _WORDS: Final = 1 << 64

@@ -11,8 +11,6 @@ from typing import Any
 from tests.support.command_line import on_kafka
 from tests.support.worker_process import WorkerProcess
 
-__all__ = ["ANY_PORTS", "Server", "serving"]
-
 ANY_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 

@@ -20,31 +20,17 @@ from worker.index.directory import ShardDirectories
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.store import BandStore
-from worker.metrics import Metrics
-from worker.stages import Burst, Deaths, Fingerprint, Index, RejectLimit, Route, Stage
-from worker.stages.base import NOTHING
+from worker.metrics.metrics import Metrics
+from worker.stages.base import NOTHING, Burst, Stage
+from worker.stages.deaths import Deaths
+from worker.stages.fingerprint import Fingerprint
+from worker.stages.index import Index
 from worker.stages.judge import Judge
+from worker.stages.reject_limit import RejectLimit
+from worker.stages.route import Route
 from worker.topology import Topology
-from worker.wire import Layout, SetAside
-
-__all__ = [
-    "DOCS",
-    "LAYOUT",
-    "PARAMETERS",
-    "Processed",
-    "document",
-    "fingerprint",
-    "index",
-    "judge",
-    "no_watermarks",
-    "process",
-    "records",
-    "route",
-    "seated",
-    "through",
-    "topology",
-    "whole_log",
-]
+from worker.wire.aside import SetAside
+from worker.wire.layout import Layout
 
 LAYOUT = "layout"
 PARAMETERS = Parameters()

@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 
 from lsh.index import NO_TIME
 
-__all__ = ["StoredClock"]
-
 _MARKS_END: Final = NO_TIME + (1 << 62)
 """Marks are below, and times aren't."""
 

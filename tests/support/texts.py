@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from random import Random
 
-__all__ = ["excerpts", "near_copies", "pairs", "slices"]
-
 _SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 
 

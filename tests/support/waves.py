@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from random import Random
 
-__all__ = ["changed", "distinct", "in_turns"]
-
 WORDS = 120
 
 

@@ -9,9 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from worker.bus.port import Outgoing, Record
-
-__all__ = ["written"]
+from worker.bus import Outgoing, Record
 
 FLUSH_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.5

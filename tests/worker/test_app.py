@@ -7,11 +7,11 @@ from pathlib import Path
 
 from worker.app import Application
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.generations.modes import BeingBuilt
 from worker.metrics import table
 from worker.offline.embedded import create_topics
-from worker.settings import load
+from worker.settings.loading import load
 
 
 def test_an_index_that_is_built_counts_once_it_is_in_use(tmp_path: Path) -> None:

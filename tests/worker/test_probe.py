@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from worker.app import Application, Environment
-from worker.bus.memory import MemoryBus
-from worker.index.store import BandStore, HeaderMismatch
+from worker.bus.memory.bus import MemoryBus
+from worker.index.errors import HeaderMismatch
+from worker.index.store import BandStore
 from worker.offline.embedded import create_topics
 from worker.probe import Files, Point, Probe, probing
-from worker.settings import Settings
-from worker.stages import Index
+from worker.settings.model import Settings
+from worker.stages.index import Index
 from worker.topology import STAGES
 
 DAY_SECONDS = 86_400.0

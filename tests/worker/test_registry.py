@@ -19,9 +19,10 @@ from tests.worker.formats.registry.parts import (
 )
 from worker.app import Application, Environment
 from worker.bus import Outgoing, Record
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import create_topics
-from worker.settings import Settings, load
+from worker.settings.loading import load
+from worker.settings.model import Settings
 from worker.wire.headers import MATCHES, REASON
 
 TEXT = "The quick brown fox jumps over the lazy dog, and nobody knows why it does so."

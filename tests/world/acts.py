@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from tests.world.world import World
 
-__all__ = ["Act", "Do", "doing", "play"]
-
 W_contra = TypeVar("W_contra", bound=World, contravariant=True)
 W = TypeVar("W", bound=World)
 

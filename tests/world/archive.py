@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tests.support.checker import History, Sighting, frame_ranges, sightings
-from worker.bus.memory import MemoryBus
-from worker.bus.port import LogReader, Record, TopicPartition
+from tests.support.checker.history import History, Sighting, frame_ranges, sightings
+from worker.bus import LogReader, Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.topology import Topology
-from worker.wire import hand_over
-
-__all__ = ["Archive", "Log"]
+from worker.wire.hand_over import hand_over
 
 _ALL: Final = 1 << 30
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["HOUR", "Clock"]
-
 HOUR: Final = 3_600_000
 """In milliseconds."""
 BEGINNING: Final = 1_700_000_000_000

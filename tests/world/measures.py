@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 
 from tests.world.clock import HOUR
-from worker.bus.memory import MemoryBus, Retention
-from worker.settings import Settings
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.segments import Retention
+from worker.settings.model import Settings
 from worker.topology import Topology
-
-__all__ = ["Keep", "Measures"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from tests.support.life import Life
 from tests.support.points import Fault, Point, Strike
 
-__all__ = ["Nemesis"]
-
 
 @dataclass(slots=True)
 class _Armed:

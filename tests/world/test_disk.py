@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.support.filling import fill
 from tests.support.killed_disk import left_by_kill, settle
-from worker.index.store import BandStore, StoreOptions
+from worker.index.rocksdb import StoreOptions
+from worker.index.store import BandStore
 
 FLUSHED, WRITTEN = 6, 11
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Final, NamedTuple
 
-from tests.support.checker import History
+from tests.support.checker.history import History
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.life import Death, Life
 from tests.support.points import DONE, Fault, Strike
@@ -18,22 +18,14 @@ from tests.world.clock import Clock
 from tests.world.measures import Measures
 from tests.world.nemesis import Nemesis
 from tests.world.writer import Writer
-from worker.bus.memory import MemoryBus, Step, Torn
-from worker.bus.port import (
-    Aborted,
-    BusError,
-    Fenced,
-    OutcomeUnknown,
-    Record,
-    TopicPartition,
-)
+from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.faults import Step, Torn
 from worker.generations.plan import Plan
 from worker.offline.embedded import create_topics
-from worker.stages import StageError
+from worker.stages.base import StageError
 from worker.topology import STAGES, Topology
-from worker.wire import Request
-
-__all__ = ["Died", "Ending", "World"]
+from worker.wire.corrections import Request
 
 AWAKE_ROUNDS: Final = 4
 """What the others get done while one is asleep or away."""

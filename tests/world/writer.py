@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tests.world.clock import HOUR, Clock
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Outgoing, Record
+from worker.bus import Outgoing, Record
+from worker.bus.memory.bus import MemoryBus
 from worker.topology import Topology
-from worker.wire import Request
+from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION, FORGET
-
-__all__ = ["Manner", "Writer"]
 
 Manner = Literal["plain", "transaction", "aborted first", "aborted", "overlapping"]
 

@@ -10,10 +10,8 @@ from worker.admin.checks import Inspection
 from worker.admin.cluster import Cluster
 from worker.bus import LogReader, LogWriter, Outgoing, Record, TopicPartition, Unanswered
 from worker.bus.kafka.bus import KafkaBus
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 from worker.wire.headers import NOT_JUDGED, rejection
-
-__all__ = ["accept_cut"]
 
 _SILENCE_SECONDS = 15.0
 _WAIT_SECONDS = 0.5

@@ -9,8 +9,6 @@ from typing import Literal
 
 from worker.topology import STAGES, Topology
 
-__all__ = ["COMMANDS", "Grant", "Kind", "Operation", "grants", "minimal", "shell"]
-
 Operation = Literal["Read", "Write", "Create", "Alter", "Delete", "Describe", "DescribeConfigs"]
 Kind = Literal["topic", "group", "transactional-id"]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from worker.admin.acls import COMMANDS, Grant, Operation, grants, minimal
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import STAGES, Topology
-
-__all__ = ["page"]
 
 _INTRODUCTION = """\
 # ACLs

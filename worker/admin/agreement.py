@@ -7,21 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lsh import SWITCHES
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.untrusted import NOT_READ, why
-
-__all__ = [
-    "Difference",
-    "Facts",
-    "agreed",
-    "differences",
-    "dump",
-    "load",
-    "partitions_in",
-    "way_on",
-    "with_similarity",
-]
 
 _VERSION = 1
 _OF_VERSION = " of this version of neardup"

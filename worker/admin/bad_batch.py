@@ -20,9 +20,7 @@ from typing import NamedTuple
 
 from worker.bus import BusError, LogReader, PartitionUnreadable, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
-from worker.settings import Settings
-
-__all__ = ["Attempt", "Attempts", "Outcome", "end_of"]
+from worker.settings.model import Settings
 
 _SECONDS = 120.0
 _READ_SECONDS = 0.5

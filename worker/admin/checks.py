@@ -10,17 +10,15 @@ from worker.admin.cluster import Cluster, TopicState
 from worker.admin.cut_logs import CutLog, cut_logs
 from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
-from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
-from worker.admin.problem import Problem
+from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
+from worker.admin.problem import Problem, Rule
 from worker.admin.reindex.in_use import other_rules, other_than_in_use, planned
 from worker.admin.reindex.rewriting import fingerprinted_to
 from worker.admin.starts import used_topics
 from worker.bus import TopicPartition
 from worker.generations.plan import Plan
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import STAGES, Topology
-
-__all__ = ["Inspection", "Problem", "inspect", "topic_problems", "verify"]
 
 _SAFE_REPLICATION = 3
 _BOUNDS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")

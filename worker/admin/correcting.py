@@ -8,13 +8,10 @@ from hashlib import blake2b
 from lsh import Fingerprinter
 from worker.bus import Outgoing, Record
 from worker.formats.keys import Keys
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import CorrectionError, Request
-from worker.wire.corrections import MOST_CHARACTERS
+from worker.wire.corrections import MOST_CHARACTERS, CorrectionError, Request
 from worker.wire.headers import CORRECTION, FORGET, without_own
-
-__all__ = ["allowance", "allowance_id", "correction", "corrector", "erasure", "restored"]
 
 _KEY = b"neardup-correction:"
 """Begins the keys of corrections, so that none is a document's: a topic may be compacted."""

@@ -9,11 +9,10 @@ from difflib import get_close_matches
 from worker.admin.cluster import Cluster, TopicState
 from worker.admin.layout_record import begun_with
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import counted
-
-__all__ = ["Created", "TooFewBrokers", "create", "create_redrive"]
 
 _New = tuple[int, dict[str, str]]
 """The number of partitions, and the settings."""

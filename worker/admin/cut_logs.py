@@ -11,8 +11,6 @@ from worker.bus import LogTruncated, TopicPartition, claimed
 from worker.bus.kafka.groups import Committed
 from worker.topology import Topology
 
-__all__ = ["CutLog", "cut_logs"]
-
 _SEE = "see the runbook, 'A log that lost its end'"
 
 

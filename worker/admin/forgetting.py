@@ -23,16 +23,7 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.topology import Topology
-from worker.wire import FrameError, answer
-
-__all__ = [
-    "Behind",
-    "answered_up_to",
-    "behind",
-    "found",
-    "judged_reader",
-    "send",
-]
+from worker.wire.codec import FrameError, answer
 
 _SECONDS = 60.0
 

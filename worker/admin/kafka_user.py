@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator
 
 from worker.admin.acls import Grant, Kind, Operation, minimal
 
-__all__ = ["kafka_user"]
-
 _KINDS: dict[Kind, str] = {
     "topic": "topic",
     "group": "group",

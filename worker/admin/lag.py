@@ -9,8 +9,6 @@ from typing import NamedTuple
 from worker.bus import LogReader, OffsetOutOfRange, PartitionUnreadable, Record, TopicPartition
 from worker.topology import Topology
 
-__all__ = ["SMALL_FETCHES", "Lag", "LagMeter", "Span", "committed_of", "inputs_of", "slowest"]
-
 _OLDEST_SECONDS = 3.0
 _OLDEST_PARTITIONS = 32
 _NOTHING = -1

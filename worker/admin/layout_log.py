@@ -26,10 +26,9 @@ from worker.admin.starts import used_topics
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing
 from worker.bus.compacted import PARTITION
 from worker.bus.kafka.bus import KafkaBus
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.topology import Topology
-
-__all__ = ["agree", "refuse_others"]
 
 _TRIES = 8
 _PAUSE_SECONDS = 3.0

@@ -7,8 +7,6 @@ from worker.admin.cluster import Cluster
 from worker.bus import BusError
 from worker.topology import Topology
 
-__all__ = ["LAYOUT_KEY", "begun_with", "recorded"]
-
 LAYOUT_KEY = b"layout"
 
 

@@ -8,8 +8,6 @@ from time import monotonic
 
 from worker.bus import BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
 
-__all__ = ["Spans", "newest", "records_of", "windows"]
-
 Spans = Mapping[TopicPartition, tuple[int, int]]
 """Half-open ranges of offsets, by partition."""
 

@@ -24,11 +24,10 @@ from worker.bus import (
     Unanswered,
 )
 from worker.bus.kafka.bus import KafkaBus
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.topology import STAGES
 from worker.wire.headers import VERDICT
-
-__all__ = ["VERDICTS", "Lag", "Observer", "Presence", "Tally", "View"]
 
 VERDICTS = ("unique", "duplicate", "rejected")
 

@@ -8,8 +8,6 @@ from worker.admin.problem import Problem
 from worker.bus import TopicPartition
 from worker.topology import STAGES, Topology
 
-__all__ = ["check_offsets", "check_order", "inputs", "lost_answers"]
-
 _EXPIRED = "see the runbook, 'Expired group offsets'"
 _UNREAD = "see the runbook, 'Documents that were deleted unread'"
 _ANSWERS_LOST = "see the runbook, 'Answers that were deleted'"

@@ -8,18 +8,8 @@ from dataclasses import dataclass
 from worker.admin.problem import Rule, Severity
 from worker.admin.retention import DOCUMENTS, FINGERPRINTS, MATCHES
 from worker.bus.kafka.config import COMPRESSION
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-
-__all__ = [
-    "DEFAULT_MAX_BYTES",
-    "REJECTED_HEADERS_BYTES",
-    "Rule",
-    "Severity",
-    "TopicPlan",
-    "plan",
-    "redrive_plan",
-]
 
 DEFAULT_MAX_BYTES = 1_048_588
 """Kafka's default of max.message.bytes, which limits a compressed record batch."""

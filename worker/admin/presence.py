@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from worker.bus import TopicPartition
 
-__all__ = ["Members", "Presence", "PresenceMeter", "owners"]
-
 Members = Mapping[str, Collection[TopicPartition]]
 """What the members of a group own, by the names of their workers."""
 

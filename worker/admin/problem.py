@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Problem", "Rule", "Severity"]
-
 Severity = Literal["error", "warning"]
 
 

@@ -9,8 +9,6 @@ from worker.admin.problem import Rule, Severity
 from worker.settings.units import duration_text
 from worker.visible import counted
 
-__all__ = ["DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Beyond", "Retention", "table"]
-
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _FOREVER = -1

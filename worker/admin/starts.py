@@ -12,10 +12,8 @@ from worker.admin.cluster import Cluster
 from worker.admin.layout_record import begun_with
 from worker.bus import TopicPartition
 from worker.bus.kafka.groups import Offsets
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 from worker.topology import STAGES, Topology
-
-__all__ = ["Begun", "Start", "begin", "moment_of", "used_topics"]
 
 _AGE = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}

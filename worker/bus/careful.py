@@ -11,10 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from types import MappingProxyType
 
-from worker.bus.errors import OffsetOutOfRange, PartitionUnreadable
-from worker.bus.fetches import Fetches
-from worker.bus.port import (
-    NO_EPOCHS,
+from worker.bus import (
     AnyOutgoing,
     Claim,
     Effect,
@@ -25,8 +22,9 @@ from worker.bus.port import (
     RecordBatch,
     TopicPartition,
 )
-
-__all__ = ["CarefulMember", "CarefulReader"]
+from worker.bus.errors import OffsetOutOfRange, PartitionUnreadable
+from worker.bus.fetches import Fetches
+from worker.bus.records import NO_EPOCHS
 
 Ranges = Mapping[int, Sequence[range]]
 """Ranges of offsets that are set aside, by partition."""

@@ -7,8 +7,6 @@ from time import monotonic
 
 from worker.bus import BusError, LogReader, OffsetOutOfRange, Record, TopicPartition, Unanswered
 
-__all__ = ["PARTITION", "records"]
-
 PARTITION = 0
 """The only partition that is used."""
 

@@ -6,21 +6,6 @@ from collections.abc import Sequence
 
 from worker.bus.records import Claim, Outgoing, TopicPartition
 
-__all__ = [
-    "Aborted",
-    "Away",
-    "BusError",
-    "Denied",
-    "Fenced",
-    "LogTruncated",
-    "OffsetOutOfRange",
-    "OutcomeUnknown",
-    "PartitionUnreadable",
-    "Refused",
-    "TopicRecreated",
-    "Unanswered",
-]
-
 
 class BusError(Exception):
     """Fatal: the member can't continue. The message says what to do."""

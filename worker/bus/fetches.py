@@ -26,8 +26,6 @@ import msgspec
 
 from worker.untrusted import NOT_READ
 
-__all__ = ["FetchNotes", "Fetches"]
-
 _log = logging.getLogger(__name__)
 
 _DEATHS = 2

@@ -11,25 +11,6 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "NO_EPOCHS",
-    "UNREADABLE_HEADERS",
-    "AnyOutgoing",
-    "Claim",
-    "Effect",
-    "Header",
-    "Offset",
-    "Outgoing",
-    "OutgoingBatch",
-    "Polled",
-    "Record",
-    "RecordBatch",
-    "TopicPartition",
-    "claimed",
-    "each",
-    "state_of",
-]
-
 Header = tuple[str, bytes | None]
 
 

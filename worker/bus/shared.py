@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from worker.bus.port import (
-    NO_EPOCHS,
+from worker.bus import (
     AnyOutgoing,
     Claim,
     Effect,
@@ -26,8 +25,7 @@ from worker.bus.port import (
     RecordBatch,
     TopicPartition,
 )
-
-__all__ = ["SharedMember", "SharedReader"]
+from worker.bus.records import NO_EPOCHS
 
 _NEAR = 64
 """A seat that is at most this many records ahead of a reader shares it, and skips them."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from worker.cli import main
+from worker.cli.root import main
 
 main()

@@ -8,9 +8,7 @@ from worker.admin.acls import COMMANDS, Grant, grants, minimal, shell
 from worker.admin.kafka_user import kafka_user
 from worker.cli.errors import CommandError
 from worker.cli.screen import print_json, screen
-from worker.settings import Settings
-
-__all__ = ["show"]
+from worker.settings.model import Settings
 
 
 def show(

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lsh import Fingerprinter
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.correcting import allowance, correction, corrector
 from worker.admin.forgetting import send
 from worker.admin.reindex.in_use import in_use
@@ -27,19 +27,17 @@ from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.cli.sent import documents_there, judged_and_found, places
-from worker.formats.base import Unreadable
 from worker.formats.choice import document_format
+from worker.formats.unreadable import Unreadable
 from worker.queries.correcting import Made, MadeList
 from worker.queries.lookup import Gone, Lookup
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.settings.units import duration_text
 from worker.stages.corrections import MOST_ALLOWANCES, erasure_name
 from worker.topology import Topology
 from worker.untrusted import NOT_READ, why
 from worker.visible import counted
-from worker.wire import CorrectionError, Request
-
-__all__ = ["Wanted", "allow", "allow_on", "show_corrections"]
+from worker.wire.corrections import CorrectionError, Request
 
 _CORRECTIONS = ("correction", "corrections")
 _PATH = "/v1/corrections"

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 from lsh import format_lines, repeated_lines
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Argument, Reading
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading
 from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import Texts
 from worker.cli.screen import tell
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["boilerplate"]
 
 
 def boilerplate(

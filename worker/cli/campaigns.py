@@ -16,18 +16,16 @@ from rich.text import Text
 
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.cli.screen import fitted, line, print_json, screen, shown, tell
 from worker.cli.table_copies import PREFIX
 from worker.cli.verdict_tables import Lines, without_mark
 from worker.groups.components import Components, Name
-from worker.offline import Line
+from worker.offline.filter import Line
 from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.untrusted import NOT_READ
 from worker.visible import counted
-
-__all__ = ["Outline", "Wanted", "members_of", "of_files", "of_server"]
 
 _PAGE = 1_000
 _ALL = 1 << 62

@@ -15,12 +15,11 @@ import msgspec
 
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.http.server import url as url_of
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
 from worker.settings.tokens import token_in
 from worker.untrusted import NOT_READ, why
-
-__all__ = ["APPLICATION", "Client"]
 
 T = TypeVar("T")
 

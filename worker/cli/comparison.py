@@ -12,8 +12,6 @@ from worker.cli.screen import shown
 from worker.differences import Differences, Normalise, differences
 from worker.visible import visible
 
-__all__ = ["compared"]
-
 _CONTEXT = 48
 """How many characters to keep on each side of a difference."""
 _ELLIPSIS = " … "

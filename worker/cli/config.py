@@ -16,12 +16,11 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from worker.cli.screen import print_json
-from worker.settings import MemoryShares, Settings, redacted
 from worker.settings.environment import env_name, fields
+from worker.settings.memory import MemoryShares
+from worker.settings.model import Settings
+from worker.settings.redaction import redacted
 from worker.visible import visible
-
-__all__ = ["Setting", "reference", "settings", "show", "to_toml"]
-
 
 _CHOSEN = {"slots": "threshold", "bands": "recall", "rows": "recall"}
 """Settings of similarity that follow from others if they are not set."""

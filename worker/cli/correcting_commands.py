@@ -9,8 +9,6 @@ import typer
 
 from worker.cli.options import App, Bootstrap, Config, Json, Server, for_kafka, settings_of
 
-__all__ = ["allow", "forget"]
-
 Why = Annotated[
     str,
     typer.Option(

@@ -15,7 +15,9 @@ from types import FrameType
 
 from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.hints import Hints
-from worker.cli.inputs import Argument, Inputs, Reading
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading
 from worker.cli.output import Output
 from worker.cli.output_formats import format_of, writer_for
 from worker.cli.progress_bar import byte_progress
@@ -25,12 +27,11 @@ from worker.cli.verdict_tables import VerdictWriter
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_texts import TextWatch
 from worker.index.errors import HeaderMismatch
-from worker.offline import Counts, Line, OfflineFilter, StateError, StateVersions, Verdict
+from worker.offline.filter import Counts, Line, OfflineFilter, Verdict
+from worker.offline.state_versions import StateError, StateVersions
 from worker.process.heap import collecting, limit, relax
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["Job", "run_job"]
 
 
 @dataclass(frozen=True, slots=True)

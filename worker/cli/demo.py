@@ -18,14 +18,12 @@ from rich.table import Table
 
 from lsh import Parameters, normalise
 from worker.cli.comparison import compared
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import line
 from worker.formats.choice import document_format
-from worker.offline import Counts, OfflineFilter, offline_settings
-from worker.settings import Settings
-
-__all__ = ["SAMPLES", "demo", "typed"]
+from worker.offline.filter import Counts, OfflineFilter, offline_settings
+from worker.settings.model import Settings
 
 SAMPLES = {
     "onestop.jsonl.gz": "news at three reading levels",

@@ -22,20 +22,18 @@ import typer
 
 from worker.app import Application
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.cli.demo import SAMPLES
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.http.server import url
-from worker.metrics import Metrics
-from worker.offline import offline_settings
+from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
+from worker.offline.filter import offline_settings
 from worker.process.signals import stopping_on_signals
 from worker.queries.server import answering
 from worker.queries.service import QueryService
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
-
-__all__ = ["page_of", "samples", "show_page"]
 
 T = TypeVar("T")
 

@@ -13,18 +13,6 @@ from typing import NoReturn
 
 from worker.visible import visible
 
-__all__ = [
-    "EXIT_FAILED",
-    "EXIT_USAGE",
-    "CommandError",
-    "end",
-    "ending_at_once",
-    "last_line",
-    "of_file",
-    "reported",
-    "status_of",
-]
-
 _log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
@@ -147,9 +135,9 @@ def status_of(error: BaseException) -> int | None:
 
 def _is_configuration(error: BaseException) -> bool:
     from worker.bus import Denied  # noqa: PLC0415 -- only after an error
-    from worker.bus.kafka import OptionError  # noqa: PLC0415 -- only after an error
+    from worker.bus.kafka.config import OptionError  # noqa: PLC0415 -- only after an error
     from worker.index.errors import HeaderMismatch  # noqa: PLC0415 -- only after an error
-    from worker.settings import ConfigurationError  # noqa: PLC0415 -- only after an error
+    from worker.settings.errors import ConfigurationError  # noqa: PLC0415 -- only after an error
 
     return isinstance(error, ConfigurationError | Denied | HeaderMismatch | OptionError)
 
@@ -157,8 +145,8 @@ def _is_configuration(error: BaseException) -> bool:
 def _is_expected(error: BaseException) -> bool:
     from worker.bus import BusError  # noqa: PLC0415 -- only after an error
     from worker.index.errors import StoreDamaged  # noqa: PLC0415 -- only after an error
-    from worker.stages import StageError  # noqa: PLC0415 -- only after an error
-    from worker.wire import FrameError  # noqa: PLC0415 -- only after an error
+    from worker.stages.base import StageError  # noqa: PLC0415 -- only after an error
+    from worker.wire.codec import FrameError  # noqa: PLC0415 -- only after an error
 
     return _is_configuration(error) or isinstance(
         error, BusError | FrameError | StageError | StoreDamaged | OSError

@@ -13,8 +13,9 @@ from rich.table import Table
 from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.cli.inputs import Argument, Inputs
-from worker.cli.inputs import Reading as ReadAs
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading as ReadAs
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.pictures import draw_evaluation, drawable
 from worker.cli.progress_bar import byte_progress, share_progress
@@ -22,7 +23,6 @@ from worker.cli.rejects import finish, say
 from worker.cli.screen import print_json, screen
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_texts import TextWatch
-from worker.offline import Counts, OfflineFilter
 from worker.offline.evaluation import (
     Evaluation,
     Labelled,
@@ -35,10 +35,9 @@ from worker.offline.evaluation import (
 from worker.offline.evaluation import (
     evaluate as compare,
 )
-from worker.settings import Settings
+from worker.offline.filter import Counts, OfflineFilter
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["evaluate", "judge"]
 
 
 def evaluate(

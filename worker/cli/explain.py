@@ -17,8 +17,6 @@ from worker.cli.comparison import compared
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.visible import counted, excerpt, json_escaped, visible
 
-__all__ = ["Side", "explain"]
-
 _SHOWN_BANDS = 24
 _SHOWN_LINES = 4
 _LINE = 60

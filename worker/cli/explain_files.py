@@ -12,18 +12,19 @@ from typing import cast
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
-from worker.cli.inputs import Argument, Inputs, Reading
 from worker.cli.inputs.encodings import by_mark, decoded
 from worker.cli.inputs.fault import DocumentFault, InputFault
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading
 from worker.cli.inputs.remote import is_address, shown_address, stored
 from worker.cli.progress_bar import byte_progress
-from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.base import DocumentFormat
 from worker.formats.choice import line_format
-from worker.offline import Line
-from worker.settings import Settings
+from worker.formats.unreadable import Unreadable
+from worker.offline.filter import Line
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["documents_in", "whole_files"]
 
 _LINES_HINT = "; for a file with a document on each line: --in FILE ID ID"
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from worker.admin import Cluster
 from worker.admin.agreement import Difference, agreed, differences, partitions_in, with_similarity
+from worker.admin.cluster import Cluster
 from worker.admin.layout_record import recorded
 from worker.admin.lookup import Spans, newest
 from worker.admin.reindex.in_use import planned
@@ -22,13 +22,13 @@ from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
 from worker.cli.progress_bar import byte_progress
-from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
-from worker.settings import ConfigurationError, Settings
+from worker.formats.unreadable import Unreadable
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.untrusted import NOT_READ, why
 from worker.wire.headers import ALLOWED_BY, MATCHES, SEQUENCE, SOURCE
-
-__all__ = ["InUse", "Judged", "in_use_there", "judged", "judged_in"]
 
 _READ = (
     "documents.format",

@@ -11,22 +11,21 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
-from worker.cli.inputs import Argument, Inputs, Reading
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading
 from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import tell
-from worker.formats.base import Unreadable
 from worker.formats.choice import key_format
-from worker.formats.unreadable import utf8
-from worker.offline import Line
-from worker.settings import Settings
+from worker.formats.unreadable import Unreadable, utf8
+from worker.offline.filter import Line
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["feed"]
 
 _DELIVERY_SECONDS = 30.0
 _GIVE_UP_SECONDS = 3.0

@@ -27,8 +27,6 @@ from worker.cli.options import (
     settings_of,
 )
 
-__all__ = ["campaigns", "dedupe", "demo", "explain", "query"]
-
 
 def demo(
     *,
@@ -262,7 +260,7 @@ def explain(
     """
     from worker.cli.errors import CommandError
     from worker.cli.explain import explain as show
-    from worker.cli.inputs import Reading
+    from worker.cli.inputs.reading import Reading
 
     if kafka and within:
         raise CommandError("--in and --kafka: choose one")
@@ -291,7 +289,7 @@ def explain(
         None if kafka else format_, encoding, settings.documents, follow_links=follow_links
     )
     if kafka:
-        from worker.admin import Cluster
+        from worker.admin.cluster import Cluster
         from worker.cli.explain_kafka import in_use_there, judged
 
         settings = settings_of(config, **named)
@@ -362,7 +360,7 @@ def query(
     from worker.cli.client import Client
     from worker.cli.errors import CommandError
     from worker.cli.query import Asked, ask_server, ask_state, note_a_file
-    from worker.settings import load
+    from worker.settings.loading import load
 
     if (text is None) == (file is None):
         raise CommandError("TEXT, --file: give one of them")
@@ -431,7 +429,7 @@ def campaigns(
     from worker.cli.campaigns import Wanted, of_files, of_server
     from worker.cli.client import Client
     from worker.cli.errors import CommandError
-    from worker.offline import offline_settings
+    from worker.offline.filter import offline_settings
 
     if as_json and as_csv:
         raise CommandError("--json and --csv: choose one")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import typer
 
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.correcting import corrector, erasure, restored
 from worker.admin.forgetting import judged_reader, send
 from worker.admin.lookup import records_of
@@ -25,16 +25,16 @@ from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.query import matches_of
 from worker.cli.screen import print_json, tell
 from worker.cli.sent import await_judged, documents_there, judged_and_found, places
-from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
+from worker.formats.unreadable import Unreadable
 from worker.queries.lookup import Gone, Lookup
-from worker.settings import Settings, without_credentials
+from worker.settings.mask import without_credentials
+from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import counted
-from worker.wire import Request
+from worker.wire.corrections import Request
 from worker.wire.headers import FORGET
-
-__all__ = ["chosen", "forget", "forget_on", "restore_on"]
 
 _TOMBSTONES = ("tombstone", "tombstones")
 _NAMED = 10

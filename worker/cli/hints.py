@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.cli.inputs.foreign import ARRAY
-from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.base import DocumentFormat
 from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch, SeenFields
-from worker.formats.unreadable import CAUSES
-from worker.offline import Counts, Line
+from worker.formats.unreadable import CAUSES, Unreadable
 from worker.offline.evaluation import text_of
-from worker.settings import Settings
+from worker.offline.filter import Counts, Line
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["Hints"]
 
 _MANY_LINES = 2_000
 """Texts have fewer on average; lists of texts may have more."""

@@ -16,10 +16,8 @@ from worker.index.inspection import inspect_store, verify_store
 from worker.index.read_only import StoreFacts
 from worker.index.statistics import Statistics, store_statistics
 from worker.offline.state_versions import StateError, current_index
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["size", "stats", "stores", "time_of", "verify"]
 
 
 def stores(settings: Settings, only: list[int] | None) -> dict[int, Path]:

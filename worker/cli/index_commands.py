@@ -10,9 +10,8 @@ import typer
 from worker.cli.options import App, Config, Json, StateDir, settings_of
 
 if TYPE_CHECKING:
-    from worker.settings import Settings
+    from worker.settings.model import Settings
 
-__all__ = ["restore", "snapshot", "snapshots", "stats", "verify"]
 
 Url = Annotated[
     str | None,

@@ -21,13 +21,16 @@ from worker.index.inspection import inspect_store
 from worker.index.log_range import LogRange
 from worker.index.recovery import Recovery
 from worker.index.restore_progress import RestoreProgress
-from worker.index.snapshots import Manifest, Repository, Shipper, Verification, read_key
-from worker.index.store import StoreOptions
+from worker.index.rocksdb import StoreOptions
+from worker.index.snapshots.manifest import Manifest
+from worker.index.snapshots.repository import Repository
+from worker.index.snapshots.shipper import Shipper
+from worker.index.snapshots.signing import read_key
+from worker.index.snapshots.verification import Verification
 from worker.process.state_directory import locked
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["restore", "show", "snapshot", "verify"]
 
 _FAR = 1 << 62
 """Past the end of any log: only a worker knows the offset that the group has committed."""

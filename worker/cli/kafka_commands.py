@@ -26,17 +26,6 @@ from worker.cli.options import (
     settings_of,
 )
 
-__all__ = [
-    "address",
-    "feed",
-    "redrive",
-    "reindex",
-    "run",
-    "serve",
-    "skip",
-    "watch",
-]
-
 _SERVE_DIRECTORY = Path("neardup-serve")
 _SERVE_PROBES_PORT = 9466
 """Of a server's metrics and health: a worker on the same machine has 9464, and queries 9465."""
@@ -190,7 +179,7 @@ def feed(
     If documents.format is text, the texts are published.
     """
     from worker.cli.feed import feed as body
-    from worker.cli.inputs import Reading
+    from worker.cli.inputs.reading import Reading
 
     settings = for_kafka(config, bootstrap, app)
     if settings.documents.format == "registry":

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.reading import Reading
 from worker.cli.screen import tell
 from worker.settings.sections import DocumentsSection
 from worker.visible import counted
-
-__all__ = ["labelled_pairs", "numbered"]
 
 
 def labelled_pairs(path: Path) -> list[tuple[str, str]]:

@@ -21,8 +21,6 @@ from worker.cli.options import (
     for_files,
 )
 
-__all__ = ["boilerplate", "evaluate", "tune"]
-
 Files = Annotated[
     list[str],
     typer.Argument(

@@ -8,15 +8,6 @@ import typer
 
 from worker.cli.options import App, Bootstrap, Config, Json, for_kafka, settings_of
 
-__all__ = [
-    "config_check",
-    "config_show",
-    "init",
-    "topics_acls",
-    "topics_create",
-    "topics_verify",
-]
-
 Start = Annotated[
     str,
     typer.Option(
@@ -182,7 +173,7 @@ def config_check(bootstrap: Bootstrap = None, config: Config = None, app: App = 
     settings = for_kafka(config, bootstrap, app)
     settings.snapshot_options()
     from worker.formats.choice import document_format
-    from worker.settings import advice
+    from worker.settings.loading import advice
 
     document_format(settings)
     for line in advice(settings):

@@ -13,36 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from worker.cli.inputs import Reading
-    from worker.settings import Settings
+    from worker.cli.inputs.reading import Reading
+    from worker.settings.model import Settings
 
-__all__ = [
-    "DOCUMENTS",
-    "KAFKA",
-    "OPERATE",
-    "SERVE_PORT",
-    "WITHOUT_KAFKA",
-    "App",
-    "Bootstrap",
-    "Config",
-    "Containment",
-    "Encoding",
-    "FileFormat",
-    "FollowLinks",
-    "IdField",
-    "Json",
-    "LogFormat",
-    "LogLevel",
-    "Picture",
-    "Server",
-    "StateDir",
-    "TextField",
-    "Threshold",
-    "for_files",
-    "for_kafka",
-    "serve_extra",
-    "settings_of",
-]
 
 WITHOUT_KAFKA, KAFKA, OPERATE = "Without Kafka", "Kafka", "Kafka: topics and settings"
 """The groups of commands in ``neardup --help``."""
@@ -161,7 +134,7 @@ def settings_of(
     **more: object,
 ) -> Settings:
     """Return the settings of files and options, which are named as ``section__setting``."""
-    from worker.settings import load
+    from worker.settings.loading import load
 
     return load(config, _dotted({"kafka__bootstrap": bootstrap, "app": app, **more}), defaults)
 
@@ -184,8 +157,8 @@ def for_files(
     **more: object,
 ) -> tuple[Settings, Reading]:
     """Return the settings with which files are judged, and how they are read."""
-    from worker.cli.inputs import Reading
-    from worker.offline import offline_settings
+    from worker.cli.inputs.reading import Reading
+    from worker.offline.filter import offline_settings
 
     settings = offline_settings(config, _dotted(more))
     reading = Reading.given(format_, encoding, settings.documents, follow_links=follow_links)
@@ -203,7 +176,7 @@ def serve_extra() -> Iterator[None]:
     Raises:
         ConfigurationError: it is.
     """
-    from worker.settings import ConfigurationError
+    from worker.settings.errors import ConfigurationError
 
     try:
         yield

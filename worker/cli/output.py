@@ -18,9 +18,6 @@ from worker.cli.errors import CommandError, of_file
 from worker.files.closing import Closing
 from worker.index.snapshots.storage import sync_directory
 
-__all__ = ["Output"]
-
-
 _STANDARD = frozenset({"-", "/dev/stdout"})
 
 

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs
 from worker.cli.inputs.csv_rows import DELIMITERS
+from worker.cli.inputs.files import Inputs
 from worker.cli.inputs.reading import KINDS, Kind, suffix_of
 from worker.cli.table_copies import CsvCopy, ParquetCopy
 from worker.cli.verdict_lines import UniqueLines, VerdictLines
 from worker.cli.verdict_tables import CsvVerdicts, Lines, ParquetVerdicts, VerdictWriter
 from worker.formats.base import DocumentFormat
-
-__all__ = ["format_of", "writer_for"]
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9]+:/")
 """How an address such as ``s3://bucket/key`` begins as a path."""

@@ -14,8 +14,6 @@ from worker.cli.errors import CommandError, of_file
 from worker.offline.evaluation import Evaluation, Reading, Truth
 from worker.visible import counted
 
-__all__ = ["draw_evaluation", "draw_tuning", "drawable"]
-
 _SUFFIXES = (".pdf", ".png", ".svg")
 
 

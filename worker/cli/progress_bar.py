@@ -21,8 +21,6 @@ from rich.text import Text
 
 from worker.visible import counted
 
-__all__ = ["byte_progress", "share_progress"]
-
 
 class _Documents(ProgressColumn):
     """The number of documents, and the rate per second."""

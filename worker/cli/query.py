@@ -17,26 +17,16 @@ from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.inputs.reading import KINDS, TEXTS, suffix_of
 from worker.cli.screen import line, print_json, screen, shown, tell
-from worker.formats.base import Unreadable
+from worker.formats.unreadable import Unreadable
 from worker.index.errors import StoreDamaged
-from worker.offline import StateError
+from worker.offline.state_versions import StateError
 from worker.queries.answers import Answer, Found, Met, Reply, encoded, rejected
 from worker.queries.asking import Asker
 from worker.queries.pages import PATH
 from worker.queries.questions import Question, Questions
 from worker.queries.state import StateShards
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = [
-    "Asked",
-    "ask_server",
-    "ask_state",
-    "is_file",
-    "matches_of",
-    "note_a_file",
-    "print_answer",
-]
 
 _MOST_BYTES = 64 << 20
 

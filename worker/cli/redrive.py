@@ -12,23 +12,21 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.create import create_redrive
 from worker.admin.plan import DEFAULT_MAX_BYTES, redrive_plan
-from worker.admin.redrive import Counts
-from worker.admin.redrive import redrive as redrive_all
 from worker.admin.redrive.progress import BY_NAME
+from worker.admin.redrive.run import Counts
+from worker.admin.redrive.run import redrive as redrive_all
 from worker.bus import BusError, Fenced
-from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import KafkaOptions
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import tell
-from worker.loop import LoopOptions
-from worker.settings import Settings
+from worker.loop.options import LoopOptions
+from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import counted
-
-__all__ = ["bus", "redrive"]
 
 _DELIVERY_MS = 15_000
 """Longer than a worker's: nobody waits for these transactions."""

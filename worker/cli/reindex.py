@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from time import monotonic, sleep
 
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.reindex.run import Progress, Reindex, changed_rules
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import print_json, tell
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["abort", "clean", "reindex", "status", "widen"]
 
 _PAUSE_SECONDS = 1.0
 _HURRY_SECONDS = 0.2

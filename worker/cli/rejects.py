@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.cli.inputs import Argument, Inputs, Reading
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading
 from worker.cli.screen import tell
-from worker.formats.base import Unreadable
 from worker.formats.choice import line_format, watched_fields
 from worker.formats.first_texts import TextWatch
-from worker.offline import Counts, Line
-from worker.settings import Settings
+from worker.formats.unreadable import Unreadable
+from worker.offline.filter import Counts, Line
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["Texts", "finish", "say"]
 
 _SHOWN_REASONS = 3
 

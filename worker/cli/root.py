@@ -29,8 +29,6 @@ from worker.cli.options import KAFKA, OPERATE, WITHOUT_KAFKA
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
 
-__all__ = ["app", "main"]
-
 
 def _without_types(parameters: list[Parameter]) -> list[Parameter]:
     """Show no type of Python: a flag has none, and an argument's name says more."""

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from functools import partial
 from time import time
 
-from worker.admin import Cluster, topic_problems
+from worker.admin.checks import topic_problems
+from worker.admin.cluster import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
@@ -22,16 +23,15 @@ from worker.generations.plan import Plan
 from worker.http.probes import Pages
 from worker.http.server import serving, url
 from worker.loop.tracing import Tracing
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.process.heap import limit, relax
 from worker.process.logs import LogFields, set_up
 from worker.process.service import Service, starting
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import instance_name, locked
-from worker.settings import Settings, advice
+from worker.settings.loading import advice
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["run"]
 
 _log = logging.getLogger(__name__)
 

@@ -16,9 +16,7 @@ from worker.cli.verdict_lines import named
 from worker.files.closing import Closing
 from worker.formats.base import DocumentFormat
 from worker.groups.components import Components
-from worker.offline import Line, Verdict
-
-__all__ = ["RunGroups"]
+from worker.offline.filter import Line, Verdict
 
 _LEVEL = 1
 _LENGTH = 8

@@ -14,8 +14,6 @@ from rich.text import Text
 
 from worker.visible import json_text, visible
 
-__all__ = ["fitted", "line", "print_json", "screen", "shown", "tell"]
-
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PLAIN_WIDTH = 10_000  # Lines in a pipe are not wrapped.
 

@@ -17,10 +17,8 @@ from worker.admin.forgetting import (
 from worker.bus import Bus, BusError, LogReader, Outgoing, TopicPartition
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.screen import tell
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-
-__all__ = ["await_judged", "documents_there", "judged_and_found", "places"]
 
 _PAUSE_SECONDS = 0.5
 _TOLD_EVERY = 60

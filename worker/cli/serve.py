@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from time import time
 
-from worker.admin import Cluster
+from worker.admin.cluster import Cluster
 from worker.admin.presence import owners
 from worker.admin.reindex.in_use import planned
 from worker.app import Application, Environment
@@ -22,7 +22,7 @@ from worker.generations.plan import Plan
 from worker.http.probes import Pages
 from worker.http.server import serving, url
 from worker.index.leftovers import Leftovers, keep_looking, look_through
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.process.heap import collect_until, limit, relax
 from worker.process.logs import set_up
 from worker.process.outage import until_answered
@@ -30,10 +30,8 @@ from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
 from worker.queries.server import answering
 from worker.queries.service import QueryService
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.visible import counted
-
-__all__ = ["serve"]
 
 _log = logging.getLogger(__name__)
 

@@ -7,8 +7,9 @@ from contextlib import closing
 
 import msgspec
 
-from worker.admin import Cluster, refuse_others
 from worker.admin.bad_batch import Attempts, Outcome, end_of
+from worker.admin.cluster import Cluster
+from worker.admin.layout_log import refuse_others
 from worker.admin.reindex.in_use import planned
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
@@ -16,12 +17,10 @@ from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import print_json, tell
 from worker.generations.log import change_plan
 from worker.generations.plan import Plan
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import counted
-from worker.wire import SetAside
-
-__all__ = ["skip"]
+from worker.wire.aside import SetAside
 
 _LEAST_MEMORY = 64 << 20
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NoReturn
 
-from worker.admin import Problem, verify
+from worker.admin.checks import verify
+from worker.admin.problem import Problem
 from worker.cli.errors import end
 from worker.process.outage import aside, until_answered
-from worker.settings import ConfigurationError, Settings
-
-__all__ = ["STOPPED", "checked_partitions", "leave"]
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,7 @@ from worker.cli.inputs.fault import InputFault
 from worker.cli.inputs.parquet_rows import parquet_batches, parquet_file
 from worker.cli.verdict_tables import Lines, Row, RowGroups, Rows, arrow, plain, schema_of
 from worker.formats.base import DocumentFormat
-from worker.offline import Line, Verdict
-
-__all__ = ["PREFIX", "CsvCopy", "ParquetCopy"]
+from worker.offline.filter import Line, Verdict
 
 PREFIX: Final = "neardup_"
 _ADDED: Final = Row._fields[: Row._fields.index("group")]

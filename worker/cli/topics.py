@@ -13,19 +13,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from worker.admin import Begun, Cluster, Inspection, Problem, Start, agree, inspect, refuse_others
-from worker.admin import begin as begin_groups
-from worker.admin import create as create_topics
 from worker.admin.accept_cut import accept_cut
 from worker.admin.agreement import Difference
+from worker.admin.checks import Inspection, inspect
+from worker.admin.cluster import Cluster
+from worker.admin.create import create as create_topics
+from worker.admin.layout_log import agree, refuse_others
+from worker.admin.problem import Problem
 from worker.admin.reindex.in_use import in_use
+from worker.admin.starts import Begun, Start
+from worker.admin.starts import begin as begin_groups
 from worker.cli.errors import EXIT_USAGE, CommandError
 from worker.cli.screen import line, print_json, screen, shown
-from worker.settings import PUBLIC_SEED, Settings
+from worker.settings.loading import PUBLIC_SEED
+from worker.settings.model import Settings
 from worker.topology import STAGES, Topology
 from worker.visible import counted
-
-__all__ = ["begin", "create", "report", "show"]
 
 _WRONG = Text("wrong", "bold red")
 _SEED_LATER = ", then run `neardup init --accept`"

@@ -28,7 +28,8 @@ from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from lsh.tuning import sought
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Argument, Reading
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.pictures import draw_tuning, drawable
 from worker.cli.progress_bar import share_progress
@@ -36,10 +37,8 @@ from worker.cli.rejects import Texts
 from worker.cli.screen import print_json
 from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, show
 from worker.offline.evaluation import clearly_above
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.settings.sections import MOST_BANDS
-
-__all__ = ["tune"]
 
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _LABEL_THRESHOLDS = tuple(percent / 100 for percent in range(30, 100, 5))

@@ -17,8 +17,6 @@ from worker.cli.screen import screen
 from worker.offline.evaluation import CLEAR
 from worker.visible import counted
 
-__all__ = ["CURVE", "FLOOR", "Labels", "Outlook", "ToldApart", "show"]
-
 FLOOR = 0.2
 """The similarity from which on all pairs of the sample are known."""
 CURVE = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)

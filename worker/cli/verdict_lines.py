@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from worker.formats.base import DocumentFormat
-from worker.offline import Line, Verdict
+from worker.offline.filter import Line, Verdict
 from worker.visible import json_escaped
-
-__all__ = ["UniqueLines", "VerdictLines", "first_of", "named"]
 
 _encode = msgspec.json.encode
 

@@ -15,22 +15,8 @@ from worker.cli.inputs.csv_rows import CsvHead
 from worker.cli.screen import tell
 from worker.cli.verdict_lines import first_of, named
 from worker.formats.base import DocumentFormat
-from worker.offline import Line, Verdict
+from worker.offline.filter import Line, Verdict
 from worker.visible import counted
-
-__all__ = [
-    "CsvVerdicts",
-    "Lines",
-    "ParquetVerdicts",
-    "Row",
-    "RowGroups",
-    "Rows",
-    "VerdictWriter",
-    "arrow",
-    "plain",
-    "schema_of",
-    "without_mark",
-]
 
 _GROUP_ROWS = 16_384
 _GROUP_BYTES = 64 << 20

@@ -20,18 +20,18 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from worker.admin.observe import VERDICTS, Lag, Observer, Presence, View
+from worker.admin.lag import Lag
+from worker.admin.observe import VERDICTS, Observer, View
+from worker.admin.presence import Presence
 from worker.bus import Record
 from worker.cli.screen import fitted, line, screen, shown
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import STAGES
 from worker.untrusted import NOT_READ
 from worker.visible import counted, excerpt, json_text, visible
 from worker.wire.headers import MATCHES, REASON, SOURCE_OFFSET, SOURCE_PARTITION
-
-__all__ = ["Screen", "facts", "watch"]
 
 _REFRESH_SECONDS = 0.5
 _PLAIN_SECONDS = 5.0

@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from zlib import crc32
 
-__all__ = ["Journal"]
-
 _log = logging.getLogger(__name__)
 
 _HEADER = b"neardup journal 1 %08x %08x\n"

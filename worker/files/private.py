@@ -12,8 +12,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["open_private", "private_directory"]
-
 _log = logging.getLogger(__name__)
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -17,16 +17,6 @@ from worker.formats.times import FIRST_TIME, LAST_TIME
 from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable, kind_of, refuse_framed
 from worker.wire.headers import FORGET
 
-__all__ = [
-    "NO_TIMESTAMP",
-    "Document",
-    "DocumentFormat",
-    "DocumentOptions",
-    "Documents",
-    "Unreadable",
-    "headers_size",
-]
-
 NO_TIMESTAMP = -1
 """What Kafka has for a record without one."""
 

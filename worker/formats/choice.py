@@ -9,16 +9,8 @@ from worker.fields import single
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
-from worker.settings import ConfigurationError, Settings
-
-__all__ = [
-    "document_format",
-    "key_format",
-    "line_format",
-    "plain_format",
-    "text_format",
-    "watched_fields",
-]
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
 """Documents that are no records are JSON where those on *documents* have a schema."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from datetime import date
 
-__all__ = ["date_ms"]
-
 _LONGEST = 100
 """Characters of a date with its comments. No longer text is searched: whoever wrote it chose it."""
 _EPOCH = date(1970, 1, 1).toordinal()

@@ -11,8 +11,6 @@ import numpy as np
 from lsh import Fingerprinter, Parameters, pairwise_similarity
 from worker.visible import counted
 
-__all__ = ["TextWatch"]
-
 _OF_PAGES: Final = re.compile(
     r"(?ai:</(?:a|b|body|div|em|h[1-6]|html|i|li|p|script|span|strong|style|table|td|ul)\s*+>|<br\s*+/?>)"
 )

@@ -20,8 +20,6 @@ from worker.formats.times import FIRST_TIME, LAST_TIME, time_reader
 from worker.formats.unreadable import NULL_TEXT, Unreadable, utf8
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
-__all__ = ["Decode", "JsonFormat", "decoded", "decoder_of"]
-
 Decode: TypeAlias = Callable[[bytes], Any]
 
 

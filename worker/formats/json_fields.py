@@ -11,8 +11,6 @@ from msgspec import UNSET
 from worker.fields import Path, Step
 from worker.formats.unreadable import Unreadable, kind_of
 
-__all__ = ["Elements", "Field", "Getter", "absent", "getter", "joined", "null_in"]
-
 Getter: TypeAlias = Callable[[object], object]
 """Returns a field's value in a payload, `Elements` if its path leads to several, and UNSET if the
 payload doesn't have the field."""

@@ -13,8 +13,6 @@ from typing import Final, Literal
 from worker.formats.unreadable import Unreadable
 from worker.visible import counted
 
-__all__ = ["LEAST_ID_BYTES", "KeyKind", "Keys"]
-
 KeyKind = Literal["auto", "text", "bytes", "long", "int", "registry", "ignore"]
 
 _HEX: Final = b"hex:"

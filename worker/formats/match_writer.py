@@ -12,8 +12,6 @@ from lsh.index import Match
 from worker.bus import Record
 from worker.formats.base import DocumentFormat, headers_size
 
-__all__ = ["MatchWriter", "Written", "json_first", "json_matches"]
-
 _encoder = msgspec.json.Encoder()
 
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-__all__ = ["Member", "members", "without_members"]
-
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _NAME = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:', re.DOTALL)
 _OPEN, _CLOSED = np.frombuffer(b"[{", np.uint8), np.frombuffer(b"]}", np.uint8)

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 
-from worker.formats.base import DocumentFormat, Unreadable
-
-__all__ = ["FieldWatch", "SeenFields", "shortened"]
+from worker.formats.base import DocumentFormat
+from worker.formats.unreadable import Unreadable
 
 _MOST_NAMES = 200
 _LISTED = 12

@@ -8,8 +8,6 @@ from dataclasses import replace
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.unreadable import utf8
 
-__all__ = ["TextFormat"]
-
 
 class TextFormat(DocumentFormat):
     """Plain text in UTF-8. It has no fields: the id and the time are those of the record."""

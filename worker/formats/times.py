@@ -12,8 +12,6 @@ from worker.fields import AUTO, EXCEL, UNITS, width
 from worker.formats.date_parsing import date_ms
 from worker.formats.unreadable import Unreadable, kind_of
 
-__all__ = ["FIRST_TIME", "LAST_TIME", "TimeReader", "since_epoch", "time_reader"]
-
 TimeReader: TypeAlias = Callable[[object, str], int]
 """Returns the time that a field's value is, in ms since 1970, rounded down; takes the value and the
 field's name, and raises `Unreadable` if it isn't a time."""

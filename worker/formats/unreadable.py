@@ -9,19 +9,6 @@ import struct
 from collections.abc import Mapping
 from typing import Final, Literal
 
-__all__ = [
-    "CAUSES",
-    "GLUE",
-    "NULL_TEXT",
-    "Cause",
-    "Deleted",
-    "Unreadable",
-    "has_glue_header",
-    "kind_of",
-    "refuse_framed",
-    "utf8",
-]
-
 _HEAD = struct.Struct(">xI")
 _GLUE_BYTES: Final = 18
 _MOST = 1 << 24

@@ -9,11 +9,9 @@ from typing import Any, Literal, Self
 import msgspec
 
 from lsh import SWITCHES, Parameters
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import Layout
-
-__all__ = ["Generation", "Signing", "directory_of"]
+from worker.wire.layout import Layout
 
 
 class Signing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

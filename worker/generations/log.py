@@ -25,8 +25,6 @@ from worker.bus.compacted import PARTITION, records
 from worker.generations.plan import Plan
 from worker.untrusted import NOT_READ
 
-__all__ = ["PLAN_KEY", "FollowedPlan", "change_plan", "dump", "load"]
-
 PLAN_KEY = b"generations"
 
 _TRIES = 8

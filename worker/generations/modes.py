@@ -9,19 +9,7 @@ from typing import NamedTuple
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
 from worker.topology import Topology
-from worker.wire import SetAside
-
-__all__ = [
-    "Beginning",
-    "BeingBuilt",
-    "InUse",
-    "Mode",
-    "Part",
-    "Rewriting",
-    "Sealing",
-    "Waiting",
-    "parts",
-]
+from worker.wire.aside import SetAside
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,10 @@ import msgspec
 
 from worker.bus import Outgoing
 from worker.generations.generation import Generation, Signing
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import HandOver, SetAside
-
-__all__ = [
-    "Changed",
-    "Plan",
-    "aborted",
-    "begun",
-    "cleaned",
-    "closed",
-    "directed",
-    "done",
-    "handed_over",
-    "widened",
-]
+from worker.wire.aside import SetAside
+from worker.wire.hand_over import HandOver
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from worker.bus import Record, TopicPartition, state_of
-from worker.wire import NO_FRAME, hand_over
-
-__all__ = ["BUILDING", "NEVER", "SEALED", "WAITING", "Turn", "Turns", "answers_from", "answers_yet"]
+from worker.wire.hand_over import NO_FRAME, hand_over
 
 WAITING: Final = "waiting"
 """The state of a shard that nobody reads for yet, and of a partition that was not begun."""

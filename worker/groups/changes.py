@@ -9,8 +9,6 @@ from typing import Protocol
 
 from rocksdict import RdictIter, WriteBatch
 
-__all__ = ["Changes", "Rows", "span"]
-
 _LAST = b"\xff" * 9
 """It comes after each rest of a key that begins with a number."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from lsh.index import NO_TIME, BucketRules
 
-__all__ = ["IndexClock"]
-
 
 class IndexClock:
     """What is now: the 16th latest of the last 64 times, once there are 32. It never goes back.

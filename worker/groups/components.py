@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["Components", "Name"]
-
 Name = tuple[int, str]
 """A number in the order of documents, and an id."""
 

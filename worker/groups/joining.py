@@ -46,9 +46,7 @@ from worker.groups.rows import (
 )
 from worker.groups.times import DocumentTimes
 from worker.stages.order import Placed
-from worker.wire import POSITION_BITS
-
-__all__ = ["HOUR_MS", "Joining", "Kept", "digest"]
+from worker.wire.frame import POSITION_BITS
 
 HOUR_MS = 3_600_000
 _GRAINS = 64

@@ -11,9 +11,8 @@ from lsh._core import Matches
 from worker.stages.answers import listed
 from worker.stages.corrections import Allowed
 from worker.stages.order import Placed
-from worker.wire import ALLOWED, nameable
-
-__all__ = ["Found", "Matched", "by_rows", "merged"]
+from worker.wire.corrections import ALLOWED
+from worker.wire.ids import nameable
 
 Found = list[tuple[int, list[tuple[float, int, bytes]]]]
 """The matches that a shard has for some rows of a frame: similarity, negative, sequence, id.

@@ -30,8 +30,6 @@ from worker.groups.rows import (
 )
 from worker.index.errors import StoreDamaged
 
-__all__ = ["SORTS", "Found", "GroupsReader", "Sort"]
-
 Sort = Literal["size", "growth", "newest"]
 SORTS: dict[Sort, bytes] = {"size": BY_SIZE, "growth": BY_GROWTH, "newest": BY_LAST}
 _LOOKED_AT = 10_000

@@ -9,32 +9,6 @@ import msgspec
 
 from lsh.index import NO_TIME
 
-__all__ = [
-    "BY_GROUP",
-    "BY_GROWTH",
-    "BY_LAST",
-    "BY_SIZE",
-    "FOREVER",
-    "FORGOTTEN",
-    "GROUPS",
-    "HEADER",
-    "IDS",
-    "MEMBERS",
-    "NAMES",
-    "PENDING",
-    "PROGRESS",
-    "QUEUE",
-    "TIMES",
-    "UNKNOWN",
-    "Group",
-    "Member",
-    "Progress",
-    "descending",
-    "key",
-    "moment",
-    "number",
-]
-
 PROGRESS = b"!"
 HEADER = b"#"
 PENDING = b"a"

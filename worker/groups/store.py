@@ -37,8 +37,6 @@ from worker.probe import UNWATCHED, Probe, probing
 from worker.settings.memory import GROUPS_BUFFER, GROUPS_CACHE
 from worker.stages.order import Placed
 
-__all__ = ["GroupStore", "GroupsUnusable", "Terms"]
-
 T = TypeVar("T")
 
 _FORMAT = 2

@@ -9,9 +9,7 @@ import numpy as np
 from worker.groups.changes import Changes
 from worker.groups.rows import TIMES, UNKNOWN, key
 from worker.stages.order import Placed
-from worker.wire import POSITION_BITS
-
-__all__ = ["DocumentTimes"]
+from worker.wire.frame import POSITION_BITS
 
 _POSITION = (1 << POSITION_BITS) - 1
 _BYTES = 8

@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
 
-from worker.metrics import Metrics, table
+from worker.metrics import table
 from worker.metrics.exposition import CONTENT_TYPE, exposition
-
-__all__ = ["Health", "Pages", "answer"]
+from worker.metrics.metrics import Metrics
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from worker.http.probes import answer
-from worker.settings import ConfigurationError
-
-__all__ = ["Limits", "accepted", "listening", "serving", "url"]
+from worker.settings.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
 

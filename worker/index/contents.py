@@ -25,16 +25,6 @@ from worker.index.keyspace import (
 from worker.index.run_tables import Pages
 from worker.index.spans import span
 
-__all__ = [
-    "DOCUMENTS_A_PAGE",
-    "Bucket",
-    "CellsPage",
-    "Contents",
-    "GrownBucket",
-    "Key",
-    "StoredRecord",
-]
-
 DOCUMENTS_A_PAGE = 8
 
 Key = tuple[int, int]

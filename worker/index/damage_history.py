@@ -12,8 +12,6 @@ from worker.index.snapshots.manifest import Manifest
 from worker.index.snapshots.repository import ShardSnapshots, file_digest
 from worker.index.snapshots.soundness import rotten
 
-__all__ = ["DamageHistory"]
-
 _log = logging.getLogger(__name__)
 
 _ROUNDS = 3

@@ -17,8 +17,6 @@ from worker.index.rocksdb import StoreOptions
 from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
 
-__all__ = ["GROUPS_NAME", "ShardDirectories", "beside", "shard_name", "stores_in"]
-
 _log = logging.getLogger(__name__)
 
 _PREFIX = "shard-"

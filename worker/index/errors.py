@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HeaderMismatch", "StoreDamaged", "Unrecoverable"]
-
 
 class HeaderMismatch(Exception):
     """The store was made with other parameters, for another topic, or by another version."""

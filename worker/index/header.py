@@ -8,8 +8,6 @@ from pathlib import Path
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.untrusted import NOT_READ
 
-__all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
-
 FORMAT_VERSION = 14
 """Earlier versions have other keys or values, or were judged by other rules; none is read."""
 

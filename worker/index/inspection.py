@@ -17,8 +17,6 @@ from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore, StoreFacts
 from worker.index.spans import ReadingEnded
 
-__all__ = ["Findings", "inspect_store", "verify_store"]
-
 T = TypeVar("T")
 
 _SLICE = 50_000

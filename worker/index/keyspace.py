@@ -31,31 +31,6 @@ from typing import Final, NamedTuple
 
 from lsh.index import NO_TIME
 
-__all__ = [
-    "CELLS",
-    "CORRECTIONS",
-    "COVERAGE",
-    "FILTERS",
-    "FORGOTTEN",
-    "GONE",
-    "GROWN",
-    "HEADER",
-    "ID_LISTS",
-    "OPEN_RUN",
-    "PROGRESS",
-    "RECORDS",
-    "RENEWALS",
-    "RUNS",
-    "VERDICTS",
-    "Progress",
-    "Range",
-    "grown_key",
-    "number_in",
-    "number_key",
-    "of_run",
-    "page_key",
-]
-
 
 class Range(NamedTuple):
     """A half-open range of keys."""

@@ -22,8 +22,6 @@ from itertools import chain
 from pathlib import Path
 from time import time
 
-__all__ = ["Leftovers", "keep_looking", "look_seconds", "look_through"]
-
 _log = logging.getLogger(__name__)
 
 _UNUSED = ".unused"

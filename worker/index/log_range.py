@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["LogRange"]
-
 
 class LogRange(NamedTuple):
     """The half-open range of offsets in a shard's log, and its group's committed offset.

@@ -14,8 +14,6 @@ from rocksdict import Cache, WriteBufferManager
 
 from worker.settings.memory import MOST_CACHE
 
-__all__ = ["StoreMemory"]
-
 _log = logging.getLogger(__name__)
 
 _LEAST_CACHE = 8 << 20

@@ -9,10 +9,8 @@ from worker.index.errors import Unrecoverable
 from worker.index.log_range import LogRange
 from worker.index.recovery import Recovery
 from worker.index.restore_progress import RestoreProgress
-from worker.index.snapshots import Interrupted
+from worker.index.snapshots.repository import Interrupted
 from worker.index.store import BandStore
-
-__all__ = ["Opening"]
 
 _log = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ from worker.generations.turns import NEVER
 from worker.index.log_range import LogRange
 from worker.index.store import BandStore
 
-__all__ = ["OwnedShard"]
-
 _log = logging.getLogger(__name__)
 
 _LOG_SECONDS = 10.0

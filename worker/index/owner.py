@@ -14,13 +14,11 @@ from worker.index.log_range import LogRange
 from worker.index.opening import Opening
 from worker.index.owned_shard import OwnedShard
 from worker.index.recovery import Recovery
-from worker.index.snapshots import Shipper
+from worker.index.snapshots.shipper import Shipper
 from worker.index.standby import Standby
 from worker.index.store import BandStore
 from worker.index.warm_shards import Warm
 from worker.stages.base import RestoreState, StageError, Status
-
-__all__ = ["OwnedShards"]
 
 _log = logging.getLogger(__name__)
 

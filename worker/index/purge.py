@@ -13,8 +13,6 @@ from rocksdict import Rdict, WriteBatch
 from worker.index.keyspace import FORGOTTEN, RECORDS, number_in, number_key
 from worker.index.spans import span
 
-__all__ = ["Purge"]
-
 _SHARE = 0.5
 """Of the time that is allowed, how much passes before the files are compacted."""
 _NEAR = 256

@@ -28,8 +28,6 @@ from worker.index.spans import ReadingEnded, span
 from worker.index.store_reader import StoreReader, read
 from worker.stages.coverage import Coverage
 
-__all__ = ["ReadOnlyStore", "StoreFacts"]
-
 _SIZE = "rocksdb.total-sst-files-size"
 
 

@@ -27,8 +27,6 @@ from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
 
-__all__ = ["Recovery"]
-
 _log = logging.getLogger(__name__)
 
 _REPLAYED_A_SECOND = 40_000

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
-__all__ = ["RestoreProgress"]
-
 _log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 10.0

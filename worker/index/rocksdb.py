@@ -14,8 +14,6 @@ from worker.index.errors import StoreDamaged
 from worker.index.memory import StoreMemory
 from worker.untrusted import NOT_READ
 
-__all__ = ["StoreOptions", "check_mode", "for_tables", "opened", "tuned", "wait_for_room"]
-
 _log = logging.getLogger(__name__)
 
 _MERGED_FLUSHES = 32

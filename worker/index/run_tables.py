@@ -27,8 +27,6 @@ from lsh._core import Plan, Query
 from worker.index.keyspace import CELLS, HEADER, Range, of_run
 from worker.index.spans import span
 
-__all__ = ["Pages", "RunTables", "family_names"]
-
 _PREFIX = "run-"
 _FOLDER = "unfinished"
 _AHEAD_BYTES = 1 << 20

@@ -9,8 +9,6 @@ from rocksdict import Rdict
 
 from worker.index.keyspace import Range
 
-__all__ = ["ReadingEnded", "span"]
-
 
 class ReadingEnded(Exception):
     """A range of a store can't be read to its end."""

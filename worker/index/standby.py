@@ -25,8 +25,6 @@ from worker.index.store import BandStore
 from worker.index.warm_shards import Warm, WarmShard, WarmShards
 from worker.stages.order import FrameOutOfPlace
 
-__all__ = ["Standby"]
-
 _log = logging.getLogger(__name__)
 
 _ASK_SECONDS = 1.0

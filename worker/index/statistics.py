@@ -17,8 +17,6 @@ from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore, StoreFacts
 from worker.index.spans import ReadingEnded
 
-__all__ = ["LargeBucket", "Statistics", "store_statistics"]
-
 
 class LargeBucket(NamedTuple):
     """A bucket: its band (the last is the exact text), key, entries, and the id of the newest one.

@@ -21,7 +21,7 @@ from rocksdict import Checkpoint, WriteBatch, WriteOptions
 from lsh._core import Damaged, Decision, Opening, Plan, Writes
 from lsh.index import BucketRules, DocumentBatch
 from worker.index.contents import Contents
-from worker.index.errors import HeaderMismatch, StoreDamaged
+from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
 from worker.index.keyspace import CORRECTIONS, COVERAGE, HEADER, PROGRESS, RUNS, Progress
 from worker.index.memory import StoreMemory
@@ -41,8 +41,6 @@ from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 from worker.stages.ownership import Parts
-
-__all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
 
 _MOST_SPARE = 512 << 20
 """A store uses parts of so much, of what all leave, for what was read lately: to move more would

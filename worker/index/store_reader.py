@@ -17,8 +17,6 @@ from worker.index.run_tables import Pages
 from worker.index.spans import span
 from worker.stages.answers import listed
 
-__all__ = ["MetBucket", "ShardAnswer", "StoreReader", "matches_of", "read"]
-
 _AT_ONCE = 64
 """How many parts of filters are given to the core at a time."""
 

@@ -19,8 +19,6 @@ from worker.index.opening import Opening
 from worker.index.recovery import Recovery
 from worker.index.store import BandStore
 
-__all__ = ["Warm", "WarmShard", "WarmShards"]
-
 _log = logging.getLogger(__name__)
 
 Warm = BandStore | Opening

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 from worker.bus import TopicPartition
 
-__all__ = ["Ages"]
-
 _SHARE = 1 / 60
 """How far apart in time the looks are that are kept of a backlog, as a share of its age. An age is
 too high by that at most, and a backlog of a day takes some hundred looks."""

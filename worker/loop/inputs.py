@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from worker.bus import TopicPartition
 
-__all__ = ["Backlog", "QuietInputs"]
-
 
 class Backlog:
     """The records that were already waiting when partitions were assigned.

@@ -30,11 +30,10 @@ from worker.loop.inputs import Backlog, QuietInputs
 from worker.loop.options import LoopOptions
 from worker.loop.pace import Pace
 from worker.loop.transactions import Transactions
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
-from worker.stages import Burst, Stage, StageError, Status
-
-__all__ = ["Loop"]
+from worker.stages.base import Burst, Stage, StageError, Status
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from worker.loop.tracing import Trace
 
-__all__ = ["LoopOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Pace"]
-
 _START = 1 / 16
 _START_RECORDS = 250
 """The first burst has this share of what the settings allow, or this many records if that is

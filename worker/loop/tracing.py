@@ -10,9 +10,7 @@ from typing import Any, TypeAlias
 
 from worker.bus import AnyOutgoing, Header, RecordBatch, each
 from worker.files.closing import Closing
-from worker.settings import ConfigurationError
-
-__all__ = ["MOST_LINKS", "Trace", "Tracing"]
+from worker.settings.errors import ConfigurationError
 
 Work: TypeAlias = Callable[[list[AnyOutgoing]], bool]
 """Adds what it writes to the list, and returns whether that was committed."""

@@ -42,8 +42,6 @@ from worker.wire.headers import (
     reduced_rejection,
 )
 
-__all__ = ["Commit", "Ended", "Outcome", "Transactions", "described"]
-
 _log = logging.getLogger(__name__)
 
 _COMPLETIONS = 5

@@ -4,7 +4,3 @@
 """
 
 from __future__ import annotations
-
-from worker.metrics.metrics import Metrics, Tally
-
-__all__ = ["Metrics", "Tally"]

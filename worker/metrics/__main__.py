@@ -18,8 +18,6 @@ from worker.metrics.panels import DASHBOARDS
 from worker.metrics.rules import anchor, rules
 from worker.metrics.table import TABLE
 
-__all__ = ["files", "reference"]
-
 _TITLES: Final[Mapping[Area, tuple[str, str]]] = {
     "verdicts": ("Verdicts", "The verdicts on documents, and how long they take."),
     "stages": (

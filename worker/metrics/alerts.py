@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["ALERTS", "Alert"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:

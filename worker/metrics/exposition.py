@@ -18,8 +18,6 @@ from worker.metrics.metric import Counter, Histogram
 from worker.metrics.metrics import Metrics
 from worker.metrics.table import TABLE
 
-__all__ = ["CONTENT_TYPE", "exposition"]
-
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _PROCESS: Final = ProcessCollector(registry=None)
 """What /proc says of this process, under the names that all of Prometheus's clients use."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 from worker.metrics.panels import Dashboard, Panel
 from worker.metrics.table import TABLE
 
-__all__ = ["dashboard", "selected"]
-
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _COLUMNS = 24
 _GRAPH = 8, 8

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Area", "Counter", "Gauge", "Histogram", "Metric"]
-
 Area = Literal["verdicts", "stages", "index", "queries", "snapshots", "process"]
 
 

@@ -15,8 +15,6 @@ from worker import __version__
 from worker.metrics import table
 from worker.metrics.metric import Counter, Gauge, Histogram, Metric
 
-__all__ = ["Labels", "Metrics", "Tally"]
-
 Labels = tuple[str, ...]
 """The values of a metric's labels, in the order of its definition."""
 _Rest = TypeVar("_Rest", bound=Labels)

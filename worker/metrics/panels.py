@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DASHBOARDS", "Dashboard", "Panel", "Row"]
-
 
 @dataclass(frozen=True, slots=True)
 class Panel:

@@ -7,8 +7,6 @@ from typing import Final
 
 from worker.metrics.alerts import ALERTS, Alert
 
-__all__ = ["anchor", "rules"]
-
 _RUNBOOK: Final = "docs/how-to/runbook.md"
 _HEAD = """\
 # Alerts of neardup. Generated: python -m worker.metrics deploy

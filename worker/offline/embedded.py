@@ -8,13 +8,11 @@ from pathlib import Path
 
 from worker.app import Application, Environment
 from worker.bus import TopicPartition
-from worker.bus.memory import MemoryBus
-from worker.loop import Loop
-from worker.metrics import Metrics
-from worker.settings import Settings
+from worker.bus.memory.bus import MemoryBus
+from worker.loop.loop import Loop
+from worker.metrics.metrics import Metrics
+from worker.settings.model import Settings
 from worker.topology import STAGES, Topology
-
-__all__ = ["Embedded", "create_topics"]
 
 
 def create_topics(

@@ -19,25 +19,9 @@ from lsh.exact import ShingleSets, jaccard
 from lsh.nearest import Nearest, SetsOfTexts, contained, nearest_earlier
 from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.bus import Record
-from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.base import DocumentFormat
+from worker.formats.unreadable import Unreadable
 from worker.offline.filter import Line, Verdict
-
-__all__ = [
-    "Band",
-    "Estimates",
-    "Evaluation",
-    "Labelled",
-    "LabelledBand",
-    "Missed",
-    "Reading",
-    "Run",
-    "Truth",
-    "clearly_above",
-    "evaluate",
-    "evaluate_labels",
-    "far_below",
-    "text_of",
-]
 
 CLEAR = 0.05
 """A document whose nearest is this far above the threshold must be found."""

@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from worker.bus import Outgoing, Record, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.files.closing import Closing
 from worker.formats.unreadable import NULL_TEXT
 from worker.index.errors import HeaderMismatch, Unrecoverable
 from worker.metrics import table
 from worker.metrics.metric import Counter as CounterMetric
 from worker.offline.embedded import Embedded, create_topics
-from worker.settings import Settings, load
-from worker.stages import StageError
+from worker.settings.loading import load
+from worker.settings.model import Settings
+from worker.stages.base import StageError
 from worker.wire.headers import FIRST, MATCHES, REASON, SOURCE, SOURCE_OFFSET
-
-__all__ = ["Counts", "Line", "OfflineFilter", "Verdict", "offline_settings"]
 
 _READER = "offline"
 """The group that reads the verdicts: the log drops what this group has read."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from worker.settings.sections import DocumentsSection
 
-__all__ = ["described", "differences", "section_of"]
-
 _WITHOUT_EFFECT = ("require_id", "skip_deleted", "splice")
 """Settings of documents that change no text, id or time. Those that are new are compared."""
 _FORMATS = {"json": "json", "text": "lines"}

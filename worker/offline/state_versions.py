@@ -36,15 +36,6 @@ from worker.offline.read_alike import described, differences
 from worker.settings.sections import DocumentsSection
 from worker.untrusted import NOT_READ
 
-__all__ = [
-    "FORMAT_VERSION",
-    "StateError",
-    "StateVersions",
-    "Work",
-    "current_index",
-    "recorded_documents",
-]
-
 FORMAT_VERSION = 3
 _CURRENT = "CURRENT"
 _NEW = "CURRENT.new"

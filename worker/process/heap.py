@@ -20,17 +20,8 @@ from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from worker.bus import Queued
-from worker.metrics import Metrics, table
-
-__all__ = [
-    "collect_until",
-    "collecting",
-    "give_back",
-    "limit",
-    "relax",
-    "resident_bytes",
-    "show_memory",
-]
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 
 
 class _Parameter(NamedTuple):

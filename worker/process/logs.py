@@ -10,8 +10,6 @@ from typing import Any, Literal
 from worker.topology import STAGES
 from worker.visible import json_text, visible
 
-__all__ = ["LogFields", "set_up"]
-
 _FACTS = ("topic", "partition", "offset", "per_second", "behind")
 """What a line may be about: a call passes it as ``extra``."""
 

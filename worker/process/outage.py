@@ -11,8 +11,6 @@ from typing import TypeVar
 
 from worker.bus import Unanswered
 
-__all__ = ["aside", "until_answered"]
-
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")

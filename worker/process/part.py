@@ -8,10 +8,8 @@ from collections.abc import Callable
 from time import monotonic
 
 from worker.generations.modes import Part
-from worker.loop import Loop
+from worker.loop.loop import Loop
 from worker.process.outage import until_answered
-
-__all__ = ["PartThread"]
 
 _log = logging.getLogger(__name__)
 

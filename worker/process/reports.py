@@ -6,10 +6,9 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.visible import counted
-
-__all__ = ["Reports", "Seats", "totals"]
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, time
 
-from worker.admin import Problem
+from worker.admin.problem import Problem
 from worker.assembly import Assembly
 from worker.bus import Bus, BusError, TopicPartition
 from worker.generations.generation import Generation
@@ -20,21 +20,21 @@ from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
 from worker.http.probes import Health
 from worker.index.leftovers import keep_looking
-from worker.loop import Loop
+from worker.loop.loop import Loop
 from worker.loop.tracing import Trace
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.process.heap import collect_until, show_memory
 from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals
 from worker.process.settings_watch import SettingsWatch
 from worker.process.state_directory import show_disk
 from worker.process.watchdog import Alarm, Pulse, Watchdog, where
-from worker.settings import ConfigurationError, Settings
-from worker.stages import StageError
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
+from worker.stages.base import StageError
 from worker.topology import Topology
 from worker.visible import counted
-
-__all__ = ["EXIT_HUNG", "Service", "show_what_is_built", "starting"]
 
 _log = logging.getLogger(__name__)
 

@@ -7,11 +7,9 @@ import threading
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from worker.admin import Problem
+from worker.admin.problem import Problem
 from worker.bus import BusError
-from worker.settings import ConfigurationError
-
-__all__ = ["AGAIN_SECONDS", "SettingsWatch"]
+from worker.settings.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
 

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
 
-__all__ = ["stopping_on_signals"]
-
 _log = logging.getLogger(__name__)
 
 

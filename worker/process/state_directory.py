@@ -14,11 +14,11 @@ from pathlib import Path
 
 from worker.files.private import open_private, private_directory
 from worker.index.snapshots.storage import sync_directory
-from worker.metrics import Metrics, table
-from worker.settings import ConfigurationError, Settings
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.settings.sections import APP_NAME
-
-__all__ = ["instance_name", "locked", "show_disk"]
 
 _LOCK = "lock"
 _LONGEST = 1_000

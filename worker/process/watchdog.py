@@ -24,8 +24,6 @@ from typing import Final, NamedTuple
 from worker.settings.sections import Watch
 from worker.visible import counted
 
-__all__ = ["Alarm", "Pulse", "Watchdog", "where"]
-
 _log = logging.getLogger(__name__)
 
 _WARNED_AT: Final = 0.25

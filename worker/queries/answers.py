@@ -7,18 +7,6 @@ from typing import Literal
 
 import msgspec
 
-__all__ = [
-    "Answer",
-    "First",
-    "Found",
-    "Met",
-    "Reply",
-    "coarse",
-    "encoded",
-    "error",
-    "rejected",
-]
-
 _FIGURE = re.compile(rb'("(?:similarity|estimate|containment|error|least)":)(-?\d[\d.e-]*)')
 """Within a string of JSON, the quotes would have backslashes."""
 

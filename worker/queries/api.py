@@ -35,8 +35,6 @@ from worker.queries.responder import Respond, Responder, Said
 from worker.queries.rights import Right, Rights
 from worker.settings.sections import ServeSection
 
-__all__ = ["QueryApi"]
-
 _JSON = "application/json"
 _UNSTORED: Mapping[str, str] = {"Cache-Control": "no-store"}
 _TOGETHER = 16

@@ -17,14 +17,12 @@ from lsh import Fingerprinter, Fingerprints
 from lsh.index import BucketRules, DocumentBatch, Match
 from lsh.sketch import SKETCH_BITS
 from lsh.tuning import standard_error
-from worker.formats.base import Unreadable
+from worker.formats.unreadable import Unreadable
 from worker.index.store_reader import MetBucket, ShardAnswer, StoreReader
 from worker.queries.answers import Answer, First, Found, Met, rejected
 from worker.queries.questions import Question
 from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, nearest
-from worker.wire import Layout
-
-__all__ = ["Asker", "Shards"]
+from worker.wire.layout import Layout
 
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ from lsh.tuning import standard_error
 from worker.differences import Span, differences
 from worker.queries.views import Compared, Comparison
 
-__all__ = ["Comparer"]
-
 _EXACT_CHARACTERS = 100_000
 """Longer texts are compared by their fingerprints alone: all shingles of them take much memory."""
 _BLANK = "nothing is left of a text once it is normalised"

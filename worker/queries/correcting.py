@@ -17,13 +17,11 @@ from worker.formats.choice import document_format
 from worker.queries.following import Following
 from worker.queries.lookup import FORGOTTEN, Gone, Lookup
 from worker.queries.views import Sequence, Side
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.stages.corrections import MOST_ALLOWANCES, Allowance, Erasure, erasure_name
 from worker.topology import Topology
-from worker.wire import Note, Request
+from worker.wire.corrections import Note, Request
 from worker.wire.headers import FORGET
-
-__all__ = ["Correct", "Corrected", "Correcting", "Made", "MadeList", "Refused"]
 
 _SECONDS = 10.0
 _SENT_SECONDS = 60.0

@@ -21,7 +21,7 @@ from lsh import Fingerprinter
 from worker.app import Application
 from worker.bus import Bus
 from worker.files.closing import Closing
-from worker.formats.base import Unreadable
+from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
 from worker.queries.asking import Asker
 from worker.queries.comparisons import Comparer
@@ -43,9 +43,7 @@ from worker.queries.views import (
     Flow,
     Side,
 )
-from worker.wire import POSITION_BITS
-
-__all__ = ["Busy", "Desk", "Pool", "Turns"]
+from worker.wire.frame import POSITION_BITS
 
 T = TypeVar("T")
 Listed = TypeVar("Listed", Document, Duplicate)

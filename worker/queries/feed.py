@@ -16,12 +16,10 @@ from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.queries.published import duplicate_of, header, ident_of
 from worker.queries.views import Duplicate, Duplicates, Rejection
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import visible
 from worker.wire.headers import REASON, SOURCE_OFFSET, SOURCE_PARTITION, number
-
-__all__ = ["Feed", "Since"]
 
 _KEPT = 2_000
 """How many duplicates are kept."""

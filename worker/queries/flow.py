@@ -13,11 +13,9 @@ from worker.bus import Bus, BusError, LogReader, TopicPartition
 from worker.files.closing import Closing
 from worker.queries.following import Reached
 from worker.queries.views import Flow, Output, Rejection, Shard, Stage
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 from worker.topology import STAGES, Topology
 from worker.visible import visible
-
-__all__ = ["FlowLooks", "Owners"]
 
 Owners = Callable[[], Mapping[int, str]]
 """Returns who owns which shard."""

@@ -39,9 +39,7 @@ from worker.stages.base import StageError
 from worker.stages.corrections import Corrections, erasure_name
 from worker.stages.judge import pass_over
 from worker.stages.order import Documents, FrameOutOfPlace, Placed
-from worker.wire import hand_over
-
-__all__ = ["Following", "Reached", "Warming"]
+from worker.wire.hand_over import hand_over
 
 T = TypeVar("T")
 

@@ -23,20 +23,6 @@ from worker.queries.questions import BadRequest
 from worker.queries.responder import Said
 from worker.settings.units import duration_ms
 
-__all__ = [
-    "DOCUMENT_PATH",
-    "GROUPS_PATH",
-    "GROUPS_PATHS",
-    "GROUP_PATH",
-    "AskedGroups",
-    "Group",
-    "GroupMember",
-    "GroupPages",
-    "Groups",
-    "member_of",
-    "no_groups",
-]
-
 _log = logging.getLogger(__name__)
 
 GROUPS_PATH = "/v1/groups"

@@ -17,15 +17,15 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.files.closing import Closing
-from worker.formats.base import Unreadable
 from worker.formats.choice import document_format
+from worker.formats.unreadable import Unreadable
 from worker.queries.published import document_of, header, ident_of
 from worker.queries.views import Document, Documents
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, decode
-
-__all__ = ["FORGOTTEN", "Gone", "Located", "Lookup"]
+from worker.wire.codec import FrameError, decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
 
 _SECONDS = 5.0
 _WAIT_SECONDS = 0.2

@@ -31,8 +31,6 @@ from worker.queries.views import (
 )
 from worker.settings.units import LENGTH
 
-__all__ = ["described"]
-
 _JSON, _EVENTS = "application/json", "text/event-stream"
 
 

@@ -21,9 +21,7 @@ from worker.groups.rows import Member
 from worker.queries.following import Following
 from worker.queries.group_pages import GroupMember, member_of
 from worker.queries.lookup import Gone, Lookup
-from worker.wire import POSITION_BITS
-
-__all__ = ["Cluster", "Outline", "outline"]
+from worker.wire.frame import POSITION_BITS
 
 _MEMBERS = 10_000
 """The most members that are looked at."""

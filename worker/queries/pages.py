@@ -8,16 +8,15 @@ from http import HTTPStatus
 from itertools import islice
 from time import monotonic
 
-from worker.formats.base import Unreadable
+from worker.formats.unreadable import Unreadable
 from worker.index.errors import StoreDamaged
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.queries.answers import Answer, Reply, encoded, error
 from worker.queries.asking import Asker
 from worker.queries.following import Following, Reached, Warming
 from worker.queries.questions import BadRequest, Question, Questions
 from worker.queries.responder import Said
-
-__all__ = ["PATH", "QueryPages"]
 
 _log = logging.getLogger(__name__)
 

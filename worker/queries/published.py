@@ -13,8 +13,6 @@ from worker.queries.views import Document, Duplicate, Match
 from worker.untrusted import NOT_READ
 from worker.wire.headers import FIRST, MATCHES, SEQUENCE, SOURCE, VERDICT, number
 
-__all__ = ["document_of", "duplicate_of", "header", "ident_of", "source_of"]
-
 _EXCERPT = 400
 """The characters of a text, and of an id, in a list."""
 _MATCHES = 20

@@ -9,12 +9,10 @@ from typing import NamedTuple
 import msgspec
 
 from worker.bus import Record
-from worker.formats.base import Unreadable
 from worker.formats.choice import plain_format, text_format
-from worker.settings import Settings
+from worker.formats.unreadable import Unreadable
+from worker.settings.model import Settings
 from worker.untrusted import NOT_READ, why
-
-__all__ = ["MOST_QUESTIONS", "BadRequest", "Body", "Query", "Question", "Questions"]
 
 MOST_QUESTIONS = 100
 """The most questions in a request."""

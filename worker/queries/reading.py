@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from worker.bus import BusError
 from worker.files.closing import Closing
-from worker.formats.base import Unreadable
+from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
 from worker.index.errors import StoreDamaged
 from worker.queries.answers import coarse
@@ -35,9 +35,7 @@ from worker.queries.rights import Right, Rights
 from worker.queries.views import Compare, Document, Documents, Granted, News, Session
 from worker.untrusted import NOT_READ, why
 from worker.visible import visible
-from worker.wire import CorrectionError
-
-__all__ = ["READ", "Body", "Reading", "shown_to", "while_there"]
+from worker.wire.corrections import CorrectionError
 
 T = TypeVar("T")
 

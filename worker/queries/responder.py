@@ -10,8 +10,6 @@ from http import HTTPStatus
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-__all__ = ["Respond", "Responder", "Said"]
-
 Said = tuple[HTTPStatus, bytes]
 """A status, and a body in JSON."""
 Respond = Callable[[Sequence[bytes]], Sequence[Said]]

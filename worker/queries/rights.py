@@ -18,11 +18,9 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.responses import Response
 
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 from worker.settings.sections import ServeSection
 from worker.settings.tokens import token_in
-
-__all__ = ["Right", "Rights", "checked_tls"]
 
 _PURPOSE = b"neardup page session\n"
 _SESSION_SECONDS = 12 * 3_600

@@ -39,8 +39,6 @@ from worker.queries.responder import Respond, Said
 from worker.queries.rights import Rights, checked_tls
 from worker.settings.sections import ServeSection
 
-__all__ = ["APPLICATION", "Limits", "answering", "serving"]
-
 APPLICATION = "neardup-application"
 """The header of each answer with the application's name."""
 _SEND_BYTES = 128 << 10

@@ -15,7 +15,8 @@ from worker.app import Application
 from worker.bus import Bus
 from worker.files.closing import Closing
 from worker.http.probes import Health
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.process.heap import show_memory
 from worker.process.state_directory import show_disk
 from worker.queries.answers import error
@@ -28,11 +29,9 @@ from worker.queries.pages import QueryPages
 from worker.queries.questions import Questions
 from worker.queries.responder import Said
 from worker.queries.shard_lock import ShardLock
-from worker.settings import Settings
-from worker.stages import Status
+from worker.settings.model import Settings
+from worker.stages.base import Status
 from worker.stages.shard_figures import ShardFigures
-
-__all__ = ["TURN_SECONDS", "QueryService"]
 
 _log = logging.getLogger(__name__)
 

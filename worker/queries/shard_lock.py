@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["ShardLock"]
-
 
 class ShardLock:
     """Keeps readers of a shard and whoever writes to it apart. Several may read at once.

@@ -14,12 +14,10 @@ from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader
 from worker.index.read_only import ReadOnlyStore
 from worker.index.store_reader import StoreReader
-from worker.offline import offline_settings
+from worker.offline.filter import offline_settings
 from worker.offline.read_alike import section_of
 from worker.offline.state_versions import current_index, recorded_documents
-from worker.settings import Settings
-
-__all__ = ["StateShards"]
+from worker.settings.model import Settings
 
 T = TypeVar("T")
 

@@ -8,30 +8,6 @@ import msgspec
 
 from worker.differences import Span
 
-__all__ = [
-    "Compare",
-    "Compared",
-    "Comparison",
-    "Document",
-    "Documents",
-    "Duplicate",
-    "Duplicates",
-    "Failure",
-    "Flow",
-    "Granted",
-    "Match",
-    "News",
-    "Output",
-    "Rejection",
-    "Right",
-    "Sequence",
-    "Session",
-    "Shard",
-    "Side",
-    "Sought",
-    "Stage",
-]
-
 
 class Failure(msgspec.Struct, frozen=True):
     """Why there is no answer."""

@@ -20,16 +20,6 @@ from pydantic.fields import FieldInfo
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import ENV_PREFIX, Settings
 
-__all__ = [
-    "check_environment",
-    "env_name",
-    "fields",
-    "hint",
-    "names",
-    "not_json",
-    "service_links",
-]
-
 _OTHERS = ("NEARDUP_TEST_", "NEARDUP_BENCH_", "NEARDUP_ACCURACY_", "NEARDUP_REQUIRE_")
 _CONFIG = "NEARDUP_CONFIG"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ConfigurationError"]
-
 
 class ConfigurationError(Exception):
     """A setting is wrong; the message is one line: the setting, its value, what it must be."""

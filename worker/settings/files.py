@@ -13,8 +13,6 @@ from lsh import parse_lines
 from worker.settings.errors import ConfigurationError
 from worker.settings.mask import REFUSED, is_mask
 
-__all__ = ["FILE", "check_names", "line_list", "resolved"]
-
 FILE = "_file"
 _MOST_BYTES = 1 << 20
 T = TypeVar("T")

@@ -20,8 +20,6 @@ from worker.settings.environment import check_environment, hint, names, not_json
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 
-__all__ = ["PUBLIC_SEED", "advice", "load"]
-
 _HIDDEN = ("kafka.", "index.snapshots.options", "index.snapshots.url", "similarity.seed")
 _NAMED = 3
 

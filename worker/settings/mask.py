@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import SecretStr
 
-__all__ = ["MASK", "REFUSED", "is_mask", "masks", "without_credentials"]
-
 MASK = "****"
 REFUSED = "got asterisks, which stand for a hidden secret in `neardup config show`"
 

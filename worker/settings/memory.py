@@ -11,19 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-__all__ = [
-    "GROUPS_BUFFER",
-    "GROUPS_CACHE",
-    "LEAST_MEMORY",
-    "MOST_CACHE",
-    "Machine",
-    "MemoryShares",
-    "Wishes",
-    "automatic",
-    "divided",
-    "machine",
-]
-
 _MIB = 1 << 20
 LEAST_MEMORY = 256 * _MIB
 """Below this, the newest cells of an index and the fixed part leave nothing for the rest."""

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lsh import Parameters, choose, sufficient_slots
 from lsh.index import BucketRules
-from worker.bus.kafka import ClientMemory, KafkaOptions, Value
+from worker.bus.kafka.config import ClientMemory, KafkaOptions, Value
 from worker.settings.files import resolved
 from worker.settings.mask import REFUSED, masks
 from worker.settings.memory import MemoryShares, Wishes, automatic, divided, machine
@@ -32,9 +32,9 @@ from worker.settings.sections import (
     WorkerSection,
 )
 from worker.topology import Topology
-from worker.wire import FRAME_BYTES, Layout, answer_bytes
-
-__all__ = ["ENV_PREFIX", "Settings"]
+from worker.wire.frame import FRAME_BYTES
+from worker.wire.layout import Layout
+from worker.wire.matches import answer_bytes
 
 ENV_PREFIX = "NEARDUP_"
 _ABSORB = 0.95

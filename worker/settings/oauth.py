@@ -18,8 +18,6 @@ from typing import Any
 
 from worker.settings.errors import ConfigurationError
 
-__all__ = ["GROUP", "TokenProvider", "token_provider"]
-
 _log = logging.getLogger(__name__)
 
 GROUP = "neardup.oauth"

@@ -9,8 +9,6 @@ from worker.settings.files import FILE
 from worker.settings.mask import MASK, without_credentials
 from worker.settings.model import Settings
 
-__all__ = ["redacted"]
-
 
 def redacted(settings: Settings) -> dict[str, Any]:
     """Return the settings as plain values, with ``****`` for secrets."""

@@ -34,24 +34,6 @@ from worker.settings.mask import REFUSED, is_mask
 from worker.settings.memory import LEAST_MEMORY
 from worker.settings.units import duration_ms, duration_text, size_bytes, size_text
 
-__all__ = [
-    "APP_NAME",
-    "MOST_BANDS",
-    "CorrectionsSection",
-    "DocumentsSection",
-    "IndexSection",
-    "KafkaSection",
-    "LimitsSection",
-    "RegistrySection",
-    "ServeSection",
-    "SimilaritySection",
-    "SnapshotsSection",
-    "TopicsSection",
-    "Watch",
-    "WatchdogSection",
-    "WorkerSection",
-]
-
 MOST_BANDS = 250
 """A store's key has one byte for the band, and a few of its values are reserved."""
 APP_NAME = r"^[A-Za-z0-9._-]{1,100}$"

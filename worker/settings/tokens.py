@@ -6,8 +6,6 @@ from pathlib import Path
 
 from worker.settings.errors import ConfigurationError
 
-__all__ = ["token_in"]
-
 _LEAST_BYTES = 32
 _MOST_BYTES = 4_096
 

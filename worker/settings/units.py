@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-__all__ = ["LENGTH", "duration_ms", "duration_text", "size_bytes", "size_text"]
-
 _LENGTHS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 """From the longest to the shortest, in which order a text has them."""
 _MOST_DIGITS = 9

@@ -11,21 +11,16 @@ import numpy.typing as npt
 from lsh._core import Matches
 from lsh.index import Match
 from worker.stages.order import Placed
-from worker.wire import (
+from worker.wire.ids import Ids, nameable
+from worker.wire.matches import (
     CONTAINMENT_BYTES,
     MATCH_BYTES,
     MOST_NAMED,
     NAMED_BYTES,
-    NO_TOMBSTONES,
     ROW_BYTES,
-    TOMBSTONE_BYTES,
-    Ids,
     MatchFrame,
-    Tombstones,
-    nameable,
 )
-
-__all__ = ["Answers", "listed", "split_answer", "with_done"]
+from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, Tombstones
 
 
 def listed(found: Matches) -> list[Match]:

@@ -15,8 +15,6 @@ from worker.bus import (
     TopicPartition,
 )
 
-__all__ = ["NOTHING", "Burst", "RestoreState", "Shards", "Stage", "StageError", "Status", "unread"]
-
 NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})
 """No offset of any partition."""
 

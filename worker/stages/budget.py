@@ -11,8 +11,6 @@ from itertools import repeat
 
 from worker.bus import Header, Record, RecordBatch
 
-__all__ = ["answer_cost", "batch_cost", "record_cost", "row_costs"]
-
 _RECORD_BYTES = 112 + 2 * 32 + 80 + 2 * 48 + 8 + 40
 """The tuple, offset and time, the topic's name (each message has its own copy), the object headers
 of key and value, and the entries for record and cost in the queues."""

@@ -21,20 +21,9 @@ from lsh._core import near_pairs
 from lsh.sketch import estimates
 from worker.stages.order import Placed
 from worker.untrusted import NOT_READ
-from worker.wire import MOST_ID_BYTES, Correction, FingerprintFrame, Kind
-
-__all__ = [
-    "MOST_ALLOWANCES",
-    "NO_CORRECTIONS",
-    "Allowance",
-    "Allowed",
-    "Corrected",
-    "Corrections",
-    "Erasure",
-    "corrected",
-    "erasure_name",
-    "nearest",
-]
+from worker.wire.corrections import Correction, Kind
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.ids import MOST_ID_BYTES
 
 MOST_ALLOWANCES: Final = 1_000
 """Each document is compared with every allowance, which takes about 15 ns."""

@@ -6,8 +6,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Coverage", "Span"]
-
 _offset = struct.Struct("<q")
 _span = struct.Struct("<qqqq")
 """The partition, then its `Span`."""

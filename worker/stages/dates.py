@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 from lsh._core import Decision
 
-__all__ = ["DateReports"]
-
 _log = logging.getLogger(__name__)
 
 _WITHOUT_NOW = 100

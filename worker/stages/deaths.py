@@ -40,8 +40,6 @@ import msgspec
 from worker.bus import Record, RecordBatch, TopicPartition
 from worker.untrusted import NOT_READ
 
-__all__ = ["Deaths", "Notes"]
-
 _log = logging.getLogger(__name__)
 
 _Place = tuple[int, int]

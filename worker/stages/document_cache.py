@@ -18,8 +18,6 @@ import numpy as np
 from worker.bus import Claim, RecordBatch
 from worker.stages.budget import batch_cost
 
-__all__ = ["Changed", "DocumentCache", "Taken"]
-
 _NEAR = 10_000
 """Offsets by which *route* may be behind *fingerprint* when a partition's documents begin to be
 kept."""

@@ -25,12 +25,13 @@ from worker.bus import (
     TopicPartition,
     state_of,
 )
-from worker.formats.base import Document, DocumentFormat, Unreadable
+from worker.formats.base import Document, DocumentFormat
 from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
-from worker.formats.unreadable import NULL_TEXT, Deleted
+from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable
 from worker.generations.turns import SEALED, WAITING
-from worker.metrics import Metrics, Tally, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics, Tally
 from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
@@ -46,18 +47,11 @@ from worker.stages.framing import (
 from worker.stages.guard import guarded
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
-from worker.wire import (
-    FRAME_BYTES,
-    Correction,
-    CorrectionError,
-    Request,
-    SetAside,
-    beyond,
-    encode,
-)
+from worker.wire.aside import SetAside, beyond
+from worker.wire.codec import encode
+from worker.wire.corrections import Correction, CorrectionError, Request
+from worker.wire.frame import FRAME_BYTES
 from worker.wire.headers import CORRECTION, corrects, rejection
-
-__all__ = ["Fingerprint"]
 
 _log = logging.getLogger(__name__)
 

@@ -7,8 +7,6 @@ import logging
 from worker.bus import Record
 from worker.visible import excerpt
 
-__all__ = ["FirstCases"]
-
 _CHARACTERS = 400
 _CAUSE_CHARACTERS = 200
 

@@ -13,19 +13,11 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from lsh import Fingerprinter
-from worker.wire import (
-    ACCOUNTED_OFFSETS,
-    POSITION_BITS,
-    TOMBSTONE_BYTES,
-    Correction,
-    CorrectionError,
-    FingerprintFrame,
-    Ids,
-    Tombstones,
-    document_bytes,
-)
-
-__all__ = ["Aside", "Framer", "Signed", "Span", "checksum", "checksums", "signed_correction"]
+from worker.wire.corrections import Correction, CorrectionError
+from worker.wire.fingerprints import FingerprintFrame, document_bytes
+from worker.wire.frame import ACCOUNTED_OFFSETS, POSITION_BITS
+from worker.wire.ids import Ids
+from worker.wire.tombstones import TOMBSTONE_BYTES, Tombstones
 
 
 def checksum(payload: bytes) -> int:

@@ -13,8 +13,6 @@ from typing import TypeVar
 from worker.bus import BusError
 from worker.stages.base import StageError
 
-__all__ = ["guarded"]
-
 WorkT = TypeVar("WorkT")
 DoneT = TypeVar("DoneT")
 

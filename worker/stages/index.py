@@ -17,7 +17,8 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.stages.answers import Answers, split_answer, with_done
 from worker.stages.base import NOTHING, Burst, Shards, Status
 from worker.stages.corrections import MOST_ALLOWANCES
@@ -28,9 +29,9 @@ from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore
 from worker.stages.shard_figures import ShardFigures
 from worker.topology import Topology
-from worker.wire import ALLOWED, FRAME_BYTES, encode
-
-__all__ = ["Index"]
+from worker.wire.codec import encode
+from worker.wire.corrections import ALLOWED
+from worker.wire.frame import FRAME_BYTES
 
 StoreT = TypeVar("StoreT", bound=ShardStore)
 

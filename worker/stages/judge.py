@@ -14,9 +14,8 @@ from worker.stages.corrections import Corrected, corrected
 from worker.stages.coverage import Coverage
 from worker.stages.order import Documents, Placed, covered, placed
 from worker.stages.ownership import ShardStore
-from worker.wire import Layout, hand_over
-
-__all__ = ["Judge", "Judgement", "pass_over"]
+from worker.wire.hand_over import hand_over
+from worker.wire.layout import Layout
 
 
 class Judgement(NamedTuple):

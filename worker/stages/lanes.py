@@ -17,9 +17,7 @@ from worker.bus import Record, RecordBatch
 from worker.stages.base import StageError
 from worker.stages.budget import answer_cost, batch_cost, row_costs
 from worker.stages.unpacking import Found, Judged, absolute, add_found, judged_of, next_named
-from worker.wire import MatchFrame
-
-__all__ = ["Answers", "Lane", "Step"]
+from worker.wire.matches import MatchFrame
 
 _HIGH = 0.75
 """The part of its share that a lane fills before it pauses inputs."""

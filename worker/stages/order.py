@@ -20,9 +20,10 @@ from lsh.index import DocumentBatch, Forgotten
 from worker.bus import Record
 from worker.stages.base import StageError
 from worker.stages.coverage import Coverage
-from worker.wire import POSITION_BITS, FingerprintFrame, Layout, RefusedFrame, decode
-
-__all__ = ["Documents", "FrameOutOfPlace", "Placed", "covered", "follow", "placed"]
+from worker.wire.codec import RefusedFrame, decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
+from worker.wire.layout import Layout
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 

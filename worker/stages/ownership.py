@@ -13,16 +13,6 @@ from worker.stages.base import Status
 from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 
-__all__ = [
-    "Ownership",
-    "Parts",
-    "Shard",
-    "ShardStore",
-    "StoreParts",
-    "StoreReach",
-    "StoreSize",
-]
-
 
 class StoreSize(Protocol):
     """The sizes of an open store. Call these only in the stage's own thread."""

@@ -12,7 +12,8 @@ from itertools import chain
 from lsh import Fingerprinter
 from worker.bus import LogReader, Outgoing, PartitionUnreadable, Record, RecordBatch, TopicPartition
 from worker.formats.base import DocumentFormat
-from worker.metrics import Metrics, Tally, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics, Tally
 from worker.stages.base import NOTHING, Burst
 from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
@@ -21,9 +22,11 @@ from worker.stages.order import follow, placed
 from worker.stages.payloads import Payloads
 from worker.stages.replacement import Found, Replacement, Signer
 from worker.topology import Topology
-from worker.wire import FRAME_BYTES, NO_FRAME, HandOver, SetAside, document_bytes, encode, hand_over
-
-__all__ = ["Refingerprint"]
+from worker.wire.aside import SetAside
+from worker.wire.codec import encode
+from worker.wire.fingerprints import document_bytes
+from worker.wire.frame import FRAME_BYTES
+from worker.wire.hand_over import NO_FRAME, HandOver, hand_over
 
 _log = logging.getLogger(__name__)
 

@@ -11,8 +11,6 @@ from worker.formats.unreadable import CAUSES, Unreadable
 from worker.stages.base import StageError
 from worker.visible import visible
 
-__all__ = ["RejectGuard", "RejectLimit"]
-
 _SAMPLES = 100
 """The latest documents whose fields a message names."""
 _DETAIL_CHARACTERS = 300

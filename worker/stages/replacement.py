@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
 from worker.bus import BusError, Record, RecordBatch
-from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.base import DocumentFormat
+from worker.formats.unreadable import Unreadable
 from worker.stages.base import StageError
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
@@ -28,9 +29,8 @@ from worker.stages.framing import (
 )
 from worker.stages.guard import guarded
 from worker.stages.order import Placed
-from worker.wire import Correction, CorrectionError, FingerprintFrame
-
-__all__ = ["Found", "LeftOut", "Replacement", "Signer"]
+from worker.wire.corrections import Correction, CorrectionError
+from worker.wire.fingerprints import FingerprintFrame
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,8 @@ from worker.bus import (
 )
 from worker.formats.base import headers_size
 from worker.formats.match_writer import MatchWriter
-from worker.metrics import Metrics, Tally, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics, Tally
 from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.document_cache import DocumentCache
 from worker.stages.first_cases import FirstCases
@@ -33,7 +34,8 @@ from worker.stages.unpacking import Found, Judged, allowance, best
 from worker.stages.waits import Waits
 from worker.topology import Topology
 from worker.visible import excerpt
-from worker.wire import SetAside, answer, beyond
+from worker.wire.aside import SetAside, beyond
+from worker.wire.codec import answer
 from worker.wire.headers import (
     ALLOWED_BY,
     FIRST,
@@ -47,8 +49,6 @@ from worker.wire.headers import (
     rejection,
     without_own,
 )
-
-__all__ = ["Route"]
 
 _log = logging.getLogger(__name__)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.stages.base import Status
 from worker.stages.ownership import StoreParts, StoreReach, StoreSize
-
-__all__ = ["ShardFigures"]
 
 
 class ShardFigures:

@@ -9,18 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh.index import Match
-from worker.wire import ALLOWED, MatchFrame, nameable
-
-__all__ = [
-    "Found",
-    "Judged",
-    "absolute",
-    "add_found",
-    "allowance",
-    "best",
-    "judged_of",
-    "next_named",
-]
+from worker.wire.corrections import ALLOWED
+from worker.wire.ids import nameable
+from worker.wire.matches import MatchFrame
 
 
 class Judged(NamedTuple):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-__all__ = ["Waits"]
-
 _log = logging.getLogger(__name__)
 
 _SECONDS = 60.0

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-__all__ = ["SetAside", "beyond", "by_partition"]
-
 
 class SetAside(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A half-open range of offsets of a partition; all of them are rejected unread."""

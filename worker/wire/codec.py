@@ -20,8 +20,6 @@ from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
 from worker.wire.frame import Frame, envelope
 from worker.wire.matches import MatchFrame, PackedAny, PackedMatches
 
-__all__ = ["VERSIONS", "FrameError", "RefusedFrame", "answer", "decode", "encode"]
-
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
 _Packed = PackedFingerprints | PackedMatches
 

@@ -7,24 +7,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "F32",
-    "I64",
-    "U8",
-    "U16",
-    "U32",
-    "U64",
-    "ColumnError",
-    "among",
-    "any_packed",
-    "column",
-    "decoded",
-    "length",
-    "offsets_column",
-    "packed",
-    "width",
-]
-
 U8 = np.dtype(np.uint8)
 U16 = np.dtype(np.uint16).newbyteorder("<")
 U32 = np.dtype(np.uint32).newbyteorder("<")

@@ -16,16 +16,6 @@ from worker.untrusted import NOT_READ, why
 from worker.wire.columns import ColumnError, decoded
 from worker.wire.ids import MOST_ID_BYTES
 
-__all__ = [
-    "ALLOWED",
-    "MOST_CHARACTERS",
-    "Correction",
-    "CorrectionError",
-    "Kind",
-    "Note",
-    "Request",
-]
-
 ALLOWED = (1 << 64) - 1
 """In the place of a matched document's sequence number: the document is allowed, by the allowance
 with the id. No document has this number."""

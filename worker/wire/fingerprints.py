@@ -26,8 +26,6 @@ from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS, Fra
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, PackedTombstones, Tombstones
 
-__all__ = ["FingerprintFrame", "PackedFingerprints", "document_bytes"]
-
 _SPARE_BYTES = 5
 """A margin for each document, to cover the frame's own bytes."""
 

@@ -15,14 +15,6 @@ import msgspec
 
 from worker.untrusted import NOT_READ
 
-__all__ = [
-    "ACCOUNTED_OFFSETS",
-    "FRAME_BYTES",
-    "POSITION_BITS",
-    "Frame",
-    "envelope",
-]
-
 POSITION_BITS = 16
 """A sequence number is ``frame number << POSITION_BITS | position in the frame``."""
 

@@ -8,8 +8,6 @@ from worker.untrusted import NOT_READ
 from worker.wire.codec import FrameError
 from worker.wire.frame import envelope
 
-__all__ = ["NO_FRAME", "HandOver", "hand_over"]
-
 NO_FRAME = -1
 """In the place of a generation: the record is no frame and no hand-over, and changes nothing."""
 

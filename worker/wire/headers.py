@@ -4,34 +4,6 @@ from __future__ import annotations
 
 from worker.bus import UNREADABLE_HEADERS, Header, Outgoing, Record
 
-__all__ = [
-    "ALLOWED_BY",
-    "CORRECTION",
-    "DUPLICATE_FIRST",
-    "DUPLICATE_OF",
-    "FIRST",
-    "FORGET",
-    "MATCHES",
-    "NOT_JUDGED",
-    "PAYLOAD",
-    "PREFIX",
-    "REASON",
-    "REDRIVEN",
-    "REFUSED",
-    "SEQUENCE",
-    "SOURCE",
-    "SOURCE_OFFSET",
-    "SOURCE_PARTITION",
-    "SOURCE_TOPIC",
-    "STAGE",
-    "VERDICT",
-    "corrects",
-    "number",
-    "reduced_rejection",
-    "rejection",
-    "without_own",
-]
-
 PREFIX = "neardup-"
 VERDICT = "neardup-verdict"
 SEQUENCE = "neardup-sequence"

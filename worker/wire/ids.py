@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from worker.wire.columns import U8, U16, ColumnError, column, decoded, packed
 
-__all__ = ["ID_BYTES", "MOST_ID_BYTES", "Ids", "PackedIds", "nameable"]
-
 ID_BYTES = U16.itemsize
 """The bytes of an id's length, stored in addition to the id."""
 

@@ -9,8 +9,6 @@ from typing import Self
 
 from lsh import Parameters
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -24,18 +24,6 @@ from worker.wire.frame import POSITION_BITS, Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
 
-__all__ = [
-    "CONTAINMENT_BYTES",
-    "MATCH_BYTES",
-    "MOST_NAMED",
-    "NAMED_BYTES",
-    "ROW_BYTES",
-    "MatchFrame",
-    "PackedAny",
-    "PackedMatches",
-    "answer_bytes",
-]
-
 ROW_BYTES = U32.itemsize + U16.itemsize
 """The bytes of a document that has matches, in a `MatchFrame`."""
 MATCH_BYTES = U16.itemsize + F32.itemsize

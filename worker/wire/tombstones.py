@@ -12,8 +12,6 @@ import numpy.typing as npt
 from worker.wire.columns import U32, offsets_column, packed
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 
-__all__ = ["NO_TOMBSTONES", "TOMBSTONE_BYTES", "PackedTombstones", "Tombstones"]
-
 TOMBSTONE_BYTES = 2 * U32.itemsize + ID_BYTES
 """The bytes of a tombstone in a frame, without its id: its offset is accounted for as well."""
 

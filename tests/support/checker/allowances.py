@@ -17,9 +17,7 @@ from tests.support.checker.history import (
     verdict_of,
 )
 from tests.support.checker.similarity import jaccard, shingles
-from worker.wire import Request
-
-__all__ = ["allowances"]
+from worker.wire.corrections import Request
 
 _NEVER = 0.25
 """No text that is so far below the threshold is near to an allowed one; see `similarity`."""

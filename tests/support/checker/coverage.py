@@ -11,9 +11,7 @@ from tests.support.checker.history import (
     source,
     verdict_of,
 )
-from worker.wire import POSITION_BITS
-
-__all__ = ["coverage"]
+from worker.wire.frame import POSITION_BITS
 
 
 def coverage(history: History) -> Iterator[str]:

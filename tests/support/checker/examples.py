@@ -2,7 +2,7 @@
 
 import json
 
-from worker.bus.port import Record
+from worker.bus import Record
 
 
 def document(offset: int, ident: str, text: str = "t") -> Record:

@@ -15,9 +15,7 @@ from tests.support.checker.history import (
     source,
     verdict_of,
 )
-from worker.bus.port import Record
-
-__all__ = ["Order", "Place", "forgetting"]
+from worker.bus import Record
 
 Place = tuple[int, int]
 """A record's place in the one order: the number of its frame, and its offset."""

@@ -10,30 +10,10 @@ from typing import Final, NamedTuple
 
 from lsh import Parameters
 from tests.support.ids_of_keys import id_of_key
-from worker.bus.port import Record
-from worker.wire import Request
+from worker.bus import Record
+from worker.wire.corrections import Request
 from worker.wire.frame import envelope
 from worker.wire.headers import ALLOWED_BY, CORRECTION, FORGET
-
-__all__ = [
-    "KINDS",
-    "OWN",
-    "FrameRange",
-    "History",
-    "Sighting",
-    "Source",
-    "Verdict",
-    "frame_ranges",
-    "header",
-    "ident_of",
-    "is_tombstone",
-    "reason",
-    "requested",
-    "sightings",
-    "source",
-    "verdict_of",
-    "verdicts",
-]
 
 Source = tuple[int, int]
 """Partition and offset of a document."""

@@ -12,14 +12,15 @@ import numpy as np
 from lsh.index import BucketRules, DocumentBatch, Forgotten
 from tests.support.frame_keys import keys_of
 from tests.support.stored_clock import StoredClock
-from worker.bus.port import Record
+from worker.bus import Record
 from worker.index.contents import StoredRecord
 from worker.index.store import BandStore
 from worker.stages.judge import pass_over
 from worker.topology import Topology
-from worker.wire import POSITION_BITS, FingerprintFrame, decode, hand_over
-
-__all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt", "unexpired"]
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
+from worker.wire.hand_over import hand_over
 
 ALLOWANCE_MS = 60_000
 """By default a document's time is at most so far after the log's."""

@@ -16,9 +16,7 @@ from tests.support.checker.history import (
     source,
     verdict_of,
 )
-from worker.bus.port import Record
-
-__all__ = ["decisions", "exactly_once", "order", "payloads", "references"]
+from worker.bus import Record
 
 
 def exactly_once(history: History) -> Iterator[str]:

@@ -29,9 +29,7 @@ from tests.support.checker.history import (
     source,
     verdict_of,
 )
-from worker.bus.port import Record
-
-__all__ = ["jaccard", "shingles", "similarity"]
+from worker.bus import Record
 
 TOLERANCE: Final = 0.1
 NEVER: Final = 0.25

@@ -5,20 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.checker import (
+from tests.support.checker import check, differences
+from tests.support.checker import forgetting as forgotten
+from tests.support.checker.examples import document, published, rejected
+from tests.support.checker.history import (
     FrameRange,
     History,
     Sighting,
     Verdict,
-    check,
-    differences,
     sightings,
     verdict_of,
     verdicts,
 )
-from tests.support.checker import forgetting as forgotten
-from tests.support.checker.examples import document, published, rejected
-from worker.bus.port import Record
+from worker.bus import Record
 
 Doctor = Callable[[History], History]
 

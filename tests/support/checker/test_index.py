@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.checker import Dump, index_differences
-from tests.support.checker.index import entries
+from tests.support.checker.index import Dump, entries, index_differences
 
 Doctor = Callable[[Dump], Dump]
 

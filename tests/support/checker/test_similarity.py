@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lsh import Parameters
-from tests.support.checker import History, check
+from tests.support.checker import check
 from tests.support.checker.examples import document, published
+from tests.support.checker.history import History
 from tests.support.checker.similarity import jaccard, shingles, similarity
-from worker.bus.port import Record
+from worker.bus import Record
 
 LETTERS = "".join(chr(0x4E00 + place) for place in range(1_000))
 """No shingle occurs twice in it: windows of texts cut from it are easily counted."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from tests.support.checker.history import KINDS, History, sightings
 
-__all__ = ["visibility"]
-
 
 def visibility(history: History) -> Iterator[str]:
     """What a reader met while the run went on is what is read at its end, record by record."""

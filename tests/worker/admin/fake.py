@@ -3,13 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import cast
 
-from worker.admin import Cluster
 from worker.admin.agreement import agreed, dump
-from worker.admin.cluster import TopicState
+from worker.admin.cluster import Cluster, TopicState
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
 from worker.bus import Claim, LogTruncated, TopicPartition
 from worker.bus.kafka.groups import Committed
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import STAGES
 
 

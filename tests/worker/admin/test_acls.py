@@ -7,7 +7,7 @@ import pytest
 
 from worker.admin.acls import COMMANDS, Grant, grants, minimal, shell
 from worker.admin.acls_page import page
-from worker.settings import load
+from worker.settings.loading import load
 from worker.topology import Topology
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "acls.md"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from worker.admin.agreement import agreed, differences, dump, load, way_on
-from worker.settings import Settings
-from worker.settings import load as load_settings
+from worker.settings.loading import load as load_settings
+from worker.settings.model import Settings
 
 
 def facts(**overrides: str) -> dict[str, object]:

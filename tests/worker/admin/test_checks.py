@@ -2,15 +2,17 @@ import msgspec
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
-from worker.admin import inspect
 from worker.admin.accept_cut import accept_cut
+from worker.admin.checks import inspect
 from worker.admin.cluster import TopicState
 from worker.bus import Offset, TopicPartition
 from worker.generations.generation import Generation
 from worker.generations.log import PLAN_KEY, dump
 from worker.generations.plan import Plan, widened
 from worker.generations.turns import SEALED, WAITING
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from worker.admin.cluster import Cluster
 from worker.bus import BusError, Unanswered
-from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.groups import refused
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 
 PASSING = [
     KafkaError._TIMED_OUT,

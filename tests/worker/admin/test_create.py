@@ -3,10 +3,12 @@
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
-from worker.admin import refuse_others
 from worker.admin.create import TooFewBrokers, create
+from worker.admin.layout_log import refuse_others
 from worker.bus import TopicPartition
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 SETTINGS: Settings = load(None, {"app": "a"})
 

@@ -13,10 +13,11 @@ from tests.support.embedded import Run
 from worker.admin.correcting import erasure
 from worker.admin.forgetting import Behind, behind, judged_reader, send
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing, Refused, TopicPartition
-from worker.bus.memory import MemoryBus, Step
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.faults import Step
 from worker.formats.keys import Keys
-from worker.settings import load
-from worker.wire import Request
+from worker.settings.loading import load
+from worker.wire.corrections import Request
 
 TOPOLOGY = load(overrides={"app": "a"}).topology(2)
 STEPS: tuple[Step, ...] = ("begin", "produce", "commit")

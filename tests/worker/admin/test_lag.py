@@ -6,7 +6,7 @@ import pytest
 
 from worker.admin.lag import Lag, LagMeter
 from worker.bus import Outgoing, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 
 AGE_SECONDS = 100
 PLACES = [TopicPartition("t", number) for number in range(2)]

@@ -2,7 +2,7 @@ import pytest
 
 from worker.admin.lookup import newest
 from worker.bus import BusError, Outgoing, Record, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 
 TOPIC = "a.unique"
 PLACES = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from worker.admin.redrive import Counts, redrive
+from worker.admin.redrive.run import Counts, redrive
 from worker.bus import Aborted, Fenced, Header, OutcomeUnknown, Outgoing
-from worker.bus.memory import MemoryBus, Step
-from worker.settings import load
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.faults import Step
+from worker.settings.loading import load
 from worker.wire.headers import REASON, REDRIVEN, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 
 TOPOLOGY = load(overrides={"app": "a"}).topology(2)

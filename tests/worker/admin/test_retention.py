@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
-from worker.admin import inspect
+from worker.admin.checks import inspect
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
 from worker.admin.retention import FINGERPRINTS, LOGS, MATCHES, table
-from worker.settings import Settings, load
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "topics.md"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000

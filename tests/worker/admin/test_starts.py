@@ -3,10 +3,11 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
-from worker.admin import Start, begin
 from worker.admin.cluster import TopicState
+from worker.admin.starts import Start, begin
 from worker.bus import TopicPartition
-from worker.settings import ConfigurationError, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
 from worker.topology import Topology
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

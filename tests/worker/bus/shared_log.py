@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from worker.bus.memory import MemoryBus
+from worker.bus import Claim, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.reader import MemoryReader
-from worker.bus.port import Claim, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.bus.shared import SharedReader
-
-__all__ = ["LOG", "MANY", "Connection", "Shared", "by_seat", "seat"]
 
 LOG = TopicPartition("log", 0)
 MANY = 1 << 20

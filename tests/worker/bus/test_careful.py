@@ -9,7 +9,7 @@ from tests.support.notes import KeptNotes
 from worker.bus import Offset, Outgoing, PartitionUnreadable, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
 from worker.bus.fetches import Fetches
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 
 MANY = 1 << 30
 PLACES = [TopicPartition("documents", 0), TopicPartition("documents", 1)]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from worker.bus import BusError, OutcomeUnknown, Unanswered
 from worker.bus.kafka.errors import asking, retrying
-from worker.bus.port import BusError, OutcomeUnknown, Unanswered
 
 
 def failing_once(code: int) -> Callable[[float], str]:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.bus_seats import records_of
 from tests.worker.bus.shared_log import LOG, MANY, Shared, by_seat, seat
-from worker.bus.memory import MemoryMember
-from worker.bus.port import OffsetOutOfRange, Outgoing
+from worker.bus import OffsetOutOfRange, Outgoing
+from worker.bus.memory.member import MemoryMember
 from worker.bus.shared import SharedMember
 
 SEATS = [seat(0), seat(1)]

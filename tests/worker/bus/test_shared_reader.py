@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.support.corpus import examples
 from tests.worker.bus.shared_log import LOG, MANY, Shared, by_seat, seat
-from worker.bus.memory import Transaction
-from worker.bus.port import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record
+from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record
+from worker.bus.memory.transaction import Transaction
 from worker.bus.shared import _NEAR, SharedReader
 
 

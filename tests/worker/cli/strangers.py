@@ -12,8 +12,6 @@ from typing import Any
 
 from worker.cli.client import APPLICATION
 
-__all__ = ["Stranger", "listening"]
-
 
 class Stranger:
     """Whatever listens on a port: the names that it gives itself in turns, and what it was sent."""

@@ -11,12 +11,11 @@ import pytest
 
 from tests.support.command_line import neardup
 from tests.support.embedded import Run, by_id
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.cli.allow import Wanted, allow_on
 from worker.cli.errors import CommandError
 from worker.cli.forget import forget_on, restore_on
-from worker.wire import Request
-from worker.wire.corrections import MOST_CHARACTERS
+from worker.wire.corrections import MOST_CHARACTERS, Request
 from worker.wire.headers import ALLOWED_BY, CORRECTION
 
 SONG = "I love this song!!! It is the best thing that I have heard in all these years."

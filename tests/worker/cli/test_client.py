@@ -12,7 +12,8 @@ from tests.support.command_line import neardup
 from tests.worker.cli.strangers import listening
 from worker.cli.client import Client
 from worker.cli.errors import CommandError
-from worker.settings import ConfigurationError, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
 
 TOKEN = "t" * 32
 LIST = b'{"corrections": [], "count": 0, "allowances": 0, "most_allowances": 1000, "next": null}'

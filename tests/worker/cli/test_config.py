@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from worker.cli import config
-from worker.settings import load, redacted
+from worker.settings.loading import load
+from worker.settings.redaction import redacted
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 

@@ -17,7 +17,7 @@ import resource, signal
 # Files may grow to 200 kB and no further, as a quota would have it.
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-from worker.cli import main
+from worker.cli.root import main
 main()
 """
 

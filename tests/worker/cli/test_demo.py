@@ -28,7 +28,7 @@ def test_the_demo_shows_counts_and_pairs_in_plain_text() -> None:
 
 
 def test_the_page_of_the_demo_is_on_a_port_until_it_is_interrupted() -> None:
-    command = [sys.executable, "-c", "from worker.cli import main; main()", "demo", "--page"]
+    command = [sys.executable, "-c", "from worker.cli.root import main; main()", "demo", "--page"]
     with subprocess.Popen(
         command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as demo:

@@ -16,8 +16,9 @@ from worker.cli.explain_kafka import Judged, in_use_there, judged_in
 from worker.generations.generation import Generation
 from worker.generations.log import PLAN_KEY, dump
 from worker.generations.plan import Plan, handed_over
-from worker.settings import Settings, load
-from worker.wire import Request
+from worker.settings.loading import load
+from worker.settings.model import Settings
+from worker.wire.corrections import Request
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
 DOCUMENTS = [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.checker import verdict_of
+from tests.support.checker.history import verdict_of
 from tests.support.embedded import Run
 from tests.support.ids_of_keys import ODD_KEYS
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.cli.errors import CommandError
 from worker.cli.forget import forget_on
 

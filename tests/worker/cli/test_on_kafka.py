@@ -17,10 +17,12 @@ from confluent_kafka import TopicPartition as Place
 from localkafka.broker import Kafka, wait_until
 from tests.support.clusters import ClusterFactory
 from tests.support.command_line import jsonl, on_kafka
-from worker.admin import Cluster, verify
+from worker.admin.checks import verify
+from worker.admin.cluster import Cluster
 from worker.bus import TopicPartition
 from worker.bus.kafka.groups import group_client
-from worker.settings import Settings, load
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

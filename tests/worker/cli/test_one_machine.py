@@ -10,7 +10,7 @@ import worker.cli.run
 import worker.cli.serve
 from tests.support.command_line import ROOT, neardup
 from worker.cli.client import Client
-from worker.settings import Settings
+from worker.settings.model import Settings
 
 
 def commands() -> list[list[str]]:

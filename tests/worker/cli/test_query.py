@@ -23,7 +23,7 @@ from worker.app import Application
 from worker.cli import query
 from worker.http.probes import Health, Pages
 from worker.http.server import serving
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.queries.answers import Answer, Found, Reply
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
@@ -198,7 +198,9 @@ def test_a_server_is_never_in_the_directory_of_a_worker(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["h11", "starlette"])
 def test_a_server_says_at_once_what_to_install(package: str, tmp_path: Path) -> None:
-    hidden = f"import sys; sys.modules[{package!r}] = None; from worker.cli import main; main()"
+    hidden = (
+        f"import sys; sys.modules[{package!r}] = None; from worker.cli.root import main; main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", hidden, "serve", "--bootstrap", "127.0.0.1:1"],
         cwd=tmp_path,

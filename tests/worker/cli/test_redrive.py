@@ -20,7 +20,8 @@ from localkafka.broker import Kafka, wait_until
 from tests.support.clusters import ClusterFactory
 from tests.support.raw_producer import produce_raw
 from tests.support.redriving import REASON, Redriving, numbered
-from worker.admin import Cluster, inspect
+from worker.admin.checks import inspect
+from worker.admin.cluster import Cluster
 from worker.bus import Fenced, Outgoing, TopicPartition
 from worker.cli.redrive import bus
 

@@ -12,7 +12,7 @@ from worker.admin.reindex.run import Progress
 from worker.cli import reindex
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
-from worker.settings import load
+from worker.settings.loading import load
 
 SETTINGS = load(None, {"app": "a"})
 WORDS = load(None, {"app": "a", "similarity.shingle": "word"})

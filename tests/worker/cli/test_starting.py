@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from worker.admin import Problem
+from worker.admin.problem import Problem
 from worker.cli import starting
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
-from worker.admin import Inspection, inspect
+from worker.admin.checks import Inspection, inspect
 from worker.cli.errors import CommandError
 from worker.cli.topics import report
-from worker.settings import load
+from worker.settings.loading import load
 
 
 @pytest.fixture

@@ -192,7 +192,7 @@ def test_other_names_promise_nothing(name: str, tmp_path: Path) -> None:
 
 
 def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path) -> None:
-    hidden = "import sys; sys.modules['pyarrow'] = None; from worker.cli import main; main()"
+    hidden = "import sys; sys.modules['pyarrow'] = None; from worker.cli.root import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", hidden, "dedupe", "-o", str(tmp_path / "v.parquet")],
         input=DOCUMENTS,

@@ -6,12 +6,13 @@ import pytest
 from rich.cells import cell_len
 
 from worker.admin.lag import Lag
-from worker.admin.observe import VERDICTS, Presence, Tally, View
+from worker.admin.observe import VERDICTS, Tally, View
+from worker.admin.presence import Presence
 from worker.bus import Record
 from worker.cli.screen import screen
 from worker.cli.watch import Screen, facts
 from worker.formats.choice import document_format
-from worker.settings import load
+from worker.settings.loading import load
 
 
 def record(value: bytes, **headers: str) -> Record:

@@ -13,7 +13,7 @@ from tests.support.command_line import ROOT, environment, jsonl
 
 RUN = """
 import sys
-from worker.cli import main
+from worker.cli.root import main
 
 try:
     main()
@@ -25,7 +25,7 @@ finally:
 
 SHOW = """
 import sys
-from worker.cli import main
+from worker.cli.root import main
 
 try:
     main()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from worker.bus import Record, RecordBatch
-from worker.formats.base import Document, DocumentFormat, DocumentOptions, Unreadable
+from worker.formats.base import Document, DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
-
-__all__ = ["TIME", "formats", "is_read_at_once", "read", "record"]
+from worker.formats.unreadable import Unreadable
 
 TIME = 1_700_000_000_000
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}

@@ -10,9 +10,10 @@ from lsh.index import NO_TIME
 from tests.support.ids_of_keys import ODD_KEYS, id_of_key
 from tests.worker.formats.parts import TIME, formats, is_read_at_once, read, record
 from worker.bus import UNREADABLE_HEADERS
-from worker.formats.base import DocumentFormat, DocumentOptions, Unreadable, headers_size
+from worker.formats.base import DocumentFormat, DocumentOptions, headers_size
 from worker.formats.json import JsonFormat
 from worker.formats.keys import KeyKind
+from worker.formats.unreadable import Unreadable
 from worker.wire.headers import FORGET
 
 VALUE = {"json": b'{"text":"a"}', "text": b"a"}

@@ -8,8 +8,9 @@ import pytest
 
 from lsh.index import NO_TIME
 from tests.worker.formats.parts import TIME, read, record
-from worker.formats.base import Document, DocumentOptions, Unreadable
+from worker.formats.base import Document, DocumentOptions
 from worker.formats.json import JsonFormat
+from worker.formats.unreadable import Unreadable
 
 JSON = JsonFormat(DocumentOptions(text_fields=("title", "text"), max_id_bytes=16))
 

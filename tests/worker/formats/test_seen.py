@@ -10,7 +10,7 @@ from worker.formats.base import DocumentOptions
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.json import JsonFormat
 from worker.formats.seen import FieldWatch, SeenFields
-from worker.settings import Settings
+from worker.settings.model import Settings
 
 
 def test_the_most_frequent_names_come_first() -> None:

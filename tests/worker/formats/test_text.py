@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.worker.formats.parts import TIME, read
-from worker.formats.base import DocumentOptions, Unreadable
+from worker.formats.base import DocumentOptions
 from worker.formats.text import TextFormat
+from worker.formats.unreadable import Unreadable
 
 TEXT = TextFormat(DocumentOptions())
 

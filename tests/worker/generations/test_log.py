@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
-from worker.bus.memory import MemoryBus, Step
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.faults import Step
 from worker.generations.generation import Generation
 from worker.generations.log import FollowedPlan, change_plan, dump, load
 from worker.generations.plan import (
@@ -21,8 +22,8 @@ from worker.generations.plan import (
     done,
     handed_over,
 )
-from worker.settings import load as settings_of
-from worker.wire import hand_over
+from worker.settings.loading import load as settings_of
+from worker.wire.hand_over import hand_over
 
 SETTINGS = settings_of(None, {"app": "a"})
 BASE = SETTINGS.topology(1)

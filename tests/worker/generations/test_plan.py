@@ -19,7 +19,7 @@ from worker.generations.modes import (
     parts,
 )
 from worker.generations.plan import Plan
-from worker.settings import load
+from worker.settings.loading import load
 from worker.topology import STAGES
 
 SETTINGS = load(None, {"app": "a", "index.shards": 2})

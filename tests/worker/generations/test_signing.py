@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lsh import SWITCHES, Parameters
 from worker.generations.generation import Generation, Signing
-from worker.settings import load
+from worker.settings.loading import load
 
 
 def parameters() -> st.SearchStrategy[Parameters]:

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from lsh.index import BucketRules
 from tests.oracle.clock import Came, NaiveClock
 
-__all__ = ["NaiveGroups", "Published", "View", "components"]
-
 HOUR = 3_600_000
 
 

@@ -14,17 +14,15 @@ from tests.support.killed_disk import left_by_kill, settle
 from tests.worker.groups.naive import Published, View
 from worker.app import Application, Environment
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.files.closing import Closing
 from worker.groups.reading import GroupsReader
 from worker.offline.embedded import Embedded, create_topics
 from worker.probe import Files, Point, Probe
 from worker.queries.following import Following
-from worker.settings import Settings
-from worker.wire import Request
+from worker.settings.model import Settings
+from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION
-
-__all__ = ["Died", "Followed", "Killer", "stream", "views"]
 
 WORDS = 40
 ROUNDS = 100

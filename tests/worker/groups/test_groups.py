@@ -11,7 +11,7 @@ import pytest
 
 from tests.worker.groups.naive import NaiveGroups, View, components
 from tests.worker.groups.parts import Died, Followed, stream
-from worker.wire import Request
+from worker.wire.corrections import Request
 
 HOUR = 3_600_000
 WINDOW = 6 * HOUR

@@ -18,8 +18,6 @@ from worker.queries.responder import Respond, Said
 from worker.queries.rights import Rights
 from worker.settings.sections import ServeSection
 
-__all__ = ["DEADLINE", "SERVERS", "Attacked", "connect", "post", "rest", "status_of", "whole"]
-
 DEADLINE = 20.0
 MOST_BYTES = 1 << 20
 _HEAD = re.compile(rb"(?is)\r\ncontent-length: (\d+).*?\r\n\r\n")

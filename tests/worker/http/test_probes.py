@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from worker.http.probes import Health, Pages
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 
 
 def ask(pages: Pages, request: str) -> tuple[int, dict[str, str], str]:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from worker.http.server import listening, url
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 
 
 def test_an_address_in_use_is_a_wrong_setting() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.embedded import Run
 from tests.support.texts import near_copies
 from worker.index.store import BandStore
-from worker.stages import Index
+from worker.stages.index import Index
 
 TEXTS = near_copies(120, 3)
 SHARDS = 2

@@ -32,7 +32,8 @@ from tests.worker.index.decisions import (
 )
 from worker.index.inspection import verify_store
 from worker.index.read_only import ReadOnlyStore
-from worker.index.store import BandStore, StoreOptions
+from worker.index.rocksdb import StoreOptions
+from worker.index.store import BandStore
 from worker.index.store_reader import matches_of
 
 LEVELS = 5

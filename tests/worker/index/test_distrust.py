@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from time import time
 
-from worker.index.snapshots import FileEntry, Manifest
+from worker.index.header import StoreHeader
+from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import ShardSnapshots
 from worker.index.snapshots.storage import Storage
-from worker.index.store import StoreHeader
 
 HEADER: StoreHeader = {"log": "one"}
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.support.filling import RULES, random_documents
-from worker.index.store import BandStore, StoreOptions
+from worker.index.rocksdb import StoreOptions
+from worker.index.store import BandStore
 
 WINDOW = 800
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.embedded import Run, Verdicts, by_id
 from worker.bus import Outgoing, TopicPartition
-from worker.stages import StageError
+from worker.stages.base import StageError
 
 SHARDS = 2
 FIRST = [(f"old{n}", f"the {n} of an age that nobody remembers, told at length, {n}" * 3)

@@ -20,8 +20,9 @@ from worker.index.keyspace import (
     Progress,
     Range,
 )
+from worker.index.rocksdb import StoreOptions
 from worker.index.spans import span
-from worker.index.store import BandStore, StoreOptions
+from worker.index.store import BandStore
 
 RUN = 20
 FAN_IN = 8

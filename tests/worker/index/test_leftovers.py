@@ -14,17 +14,18 @@ import pytest
 from tests.support.texts import near_copies
 from worker.assembly import Assembly
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
 from worker.index.directory import ShardDirectories, beside
+from worker.index.header import StoreHeader
 from worker.index.leftovers import Leftovers, keep_looking, look_seconds, look_through
-from worker.index.store import StoreHeader
-from worker.loop import Loop
-from worker.metrics import Metrics, table
+from worker.loop.loop import Loop
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import STAGES
 
 SECONDS = 600.0

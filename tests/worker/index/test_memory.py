@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.support.filling import RULES, fill
 from worker.index.header import StoreHeader
 from worker.index.memory import StoreMemory
-from worker.index.store import BandStore, StoreOptions
+from worker.index.rocksdb import StoreOptions
+from worker.index.store import BandStore
 
 MIB = 1 << 20
 LEAST, MOST = 8 * MIB, 16 * MIB

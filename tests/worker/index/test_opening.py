@@ -14,18 +14,24 @@ from tests.support.filling import fill
 from tests.support.stages import judge, topology
 from tests.worker.wire.samples import FINGERPRINTS
 from worker.bus import Outgoing, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.index.directory import ShardDirectories
+from worker.index.header import StoreHeader
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.restore_progress import RestoreProgress
-from worker.index.snapshots import Manifest, Repository, ShardSnapshots, Shipper, Verification
+from worker.index.rocksdb import StoreOptions
+from worker.index.snapshots.manifest import Manifest
+from worker.index.snapshots.repository import Repository, ShardSnapshots
+from worker.index.snapshots.shipper import Shipper
 from worker.index.snapshots.storage import Storage
-from worker.index.store import BandStore, StoreHeader, StoreOptions
-from worker.loop import Loop
+from worker.index.snapshots.verification import Verification
+from worker.index.store import BandStore
+from worker.loop.loop import Loop
 from worker.process.watchdog import Pulse, Watchdog
-from worker.stages import Burst, Index, StageError
-from worker.wire import FrameError, encode
+from worker.stages.base import Burst, StageError
+from worker.stages.index import Index
+from worker.wire.codec import FrameError, encode
 
 PLACE = TopicPartition("app.shards", 0)
 HEADER: StoreHeader = {"a": 1}

@@ -11,7 +11,8 @@ import pytest
 from lsh.index import DocumentBatch, Forgotten
 from tests.support.filling import RULES, random_documents
 from worker.index.contents import DOCUMENTS_A_PAGE
-from worker.index.store import BandStore, StoreOptions
+from worker.index.rocksdb import StoreOptions
+from worker.index.store import BandStore
 
 OPTIONS = StoreOptions(erasure_seconds=100, run_documents=200)
 COUNT = 1_000

@@ -12,7 +12,7 @@ from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, TEXTS, SnapshotRun, lose_everything, lose_one
 from worker.metrics import table
-from worker.stages import StageError
+from worker.stages.base import StageError
 
 
 def lose_the_header(run: SnapshotRun) -> None:

@@ -13,9 +13,10 @@ from tests.support.filling import fill
 from tests.support.killed_disk import left_by_kill, settle
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore
+from worker.index.rocksdb import StoreOptions
 from worker.index.run_tables import family_names
 from worker.index.snapshots.soundness import rotten
-from worker.index.store import BandStore, StoreOptions
+from worker.index.store import BandStore
 
 HEADER: dict[str, str | int | float | bool] = {"test": 1}
 COLUMNS = range(3)

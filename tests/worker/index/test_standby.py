@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.checker import verdict_of
+from tests.support.checker.history import verdict_of
 from tests.support.embedded import NOW, Verdicts
 from tests.support.texts import near_copies
 from tests.worker.index.standby_bench import HEADER, OWNED, PLACE, Bench
 from worker.app import Application
 from worker.bus import Outgoing, Record
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.bus.shared import SharedReader
 from worker.index.standby import Standby
 from worker.index.store import BandStore
-from worker.loop import Loop
+from worker.loop.loop import Loop
 from worker.metrics import table
 from worker.offline.embedded import create_topics
-from worker.settings import Settings
-from worker.stages import Index
+from worker.settings.model import Settings
+from worker.stages.index import Index
 from worker.topology import STAGES
 
 SHARDS = 2

@@ -11,9 +11,10 @@ import pytest
 
 from tests.worker.index.standby_bench import HEADER, OWNED, PLACE, SECONDS, Bench
 from worker.bus import Record, TopicPartition
+from worker.index.errors import StoreDamaged
 from worker.index.opening import Opening
 from worker.index.owner import OwnedShards
-from worker.index.store import BandStore, StoreDamaged
+from worker.index.store import BandStore
 from worker.stages.order import FrameOutOfPlace
 
 STEP = 8

@@ -15,8 +15,9 @@ from tests.worker.index.decisions import RULES, WINDOW, batch, drawn_documents, 
 from worker.index.contents import Key
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore
+from worker.index.rocksdb import StoreOptions
 from worker.index.statistics import store_statistics
-from worker.index.store import BandStore, StoreOptions
+from worker.index.store import BandStore
 
 COLUMNS = [0, 1, 2, 3]
 

@@ -20,9 +20,10 @@ import worker.index.rocksdb
 import worker.index.store
 from lsh.index import DocumentBatch
 from tests.support.filling import RULES, fill, random_documents
+from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.memory import StoreMemory
-from worker.index.rocksdb import tuned
-from worker.index.store import BandStore, HeaderMismatch, StoreDamaged, StoreOptions
+from worker.index.rocksdb import StoreOptions, tuned
+from worker.index.store import BandStore
 
 HEADER: dict[str, str | int | float | bool] = {"bands": 18, "rows": 7}
 _HEADER = b"\xffheader"

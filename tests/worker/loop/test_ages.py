@@ -8,11 +8,12 @@ import pytest
 
 from tests.support.copying import Copier
 from worker.bus import Outgoing, TopicPartition
-from worker.bus.memory import MemoryBus
-from worker.loop import Loop
+from worker.bus.memory.bus import MemoryBus
 from worker.loop.ages import Ages
-from worker.metrics import Metrics, table
-from worker.stages import Burst
+from worker.loop.loop import Loop
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
+from worker.stages.base import Burst
 
 PLACE = TopicPartition("in", 0)
 

@@ -10,10 +10,12 @@ from tests.support.stages import LAYOUT, document, fingerprint
 from worker.bus import Outgoing, PartitionUnreadable, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
 from worker.bus.fetches import Fetches
-from worker.bus.memory import MemoryBus
-from worker.loop import Loop
-from worker.stages import Stage
-from worker.wire import FingerprintFrame, SetAside, decode
+from worker.bus.memory.bus import MemoryBus
+from worker.loop.loop import Loop
+from worker.stages.base import Stage
+from worker.wire.aside import SetAside
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
 
 PLACE = TopicPartition("documents", 0)
 COUNT = 10

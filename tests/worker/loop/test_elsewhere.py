@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from worker.bus import PartitionUnreadable, RecordBatch, TopicPartition
-from worker.bus.memory import MemoryBus
-from worker.bus.records import Outgoing
-from worker.loop import Loop
+from worker.bus import Outgoing, PartitionUnreadable, RecordBatch, TopicPartition
+from worker.bus.memory.bus import MemoryBus
+from worker.loop.loop import Loop
 from worker.loop.options import LoopOptions
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.stages.base import NOTHING, Burst
 
 SOURCE = TopicPartition("in", 0)

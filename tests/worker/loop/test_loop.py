@@ -24,13 +24,13 @@ from worker.bus import (
     RecordBatch,
     TopicPartition,
 )
-from worker.bus.memory import MemoryBus
-from worker.loop import Loop
+from worker.bus.memory.bus import MemoryBus
+from worker.loop.loop import Loop
 from worker.loop.options import LoopOptions
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.probe import Point, Probe
-from worker.stages import Burst, StageError
-from worker.stages.base import NOTHING
+from worker.stages.base import NOTHING, Burst, StageError
 from worker.wire.headers import REASON
 
 SOURCE = TopicPartition("in", 0)

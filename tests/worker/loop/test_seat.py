@@ -8,11 +8,11 @@ from functools import partial
 
 from tests.support.copying import Copier
 from worker.bus import Outgoing, RecordBatch, TopicPartition
-from worker.bus.memory import MemoryBus
-from worker.loop import Loop
-from worker.metrics import Metrics, table
-from worker.stages import Burst
-from worker.stages.base import NOTHING
+from worker.bus.memory.bus import MemoryBus
+from worker.loop.loop import Loop
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
+from worker.stages.base import NOTHING, Burst
 
 SOURCE = TopicPartition("in", 0)
 

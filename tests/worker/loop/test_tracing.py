@@ -25,12 +25,13 @@ from worker.bus import (
     RecordBatch,
     TopicPartition,
 )
-from worker.bus.memory import MemoryBus
-from worker.loop import Loop
+from worker.bus.memory.bus import MemoryBus
+from worker.loop.loop import Loop
 from worker.loop.options import LoopOptions
 from worker.loop.tracing import MOST_LINKS, Tracing
 from worker.offline.embedded import create_topics
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.stages.document_cache import DocumentCache
 from worker.topology import STAGES
 

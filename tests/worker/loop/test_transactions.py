@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from worker.bus.port import (
+from worker.bus import (
     Aborted,
     AnyOutgoing,
     BusError,

@@ -9,9 +9,10 @@ import pytest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from worker.metrics import Metrics, table
+from worker.metrics import table
 from worker.metrics.exposition import exposition
 from worker.metrics.metric import Counter, Histogram, Metric
+from worker.metrics.metrics import Metrics
 
 APP = "news"
 SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from worker.metrics import Metrics, Tally, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics, Tally
 
 
 def test_counters_and_gauges_start_at_zero_if_their_labels_are_known() -> None:

@@ -14,7 +14,7 @@ import worker
 from worker.loop.transactions import Outcome
 from worker.metrics import table
 from worker.metrics.__main__ import reference
-from worker.stages import LeftOut
+from worker.stages.replacement import LeftOut
 from worker.topology import STAGES
 
 CODE = Path(worker.__file__).parent

@@ -10,13 +10,13 @@ from typing import Literal
 import pytest
 
 from tests.support.breadth import mostly_slow, slow
-from tests.support.checker import History, verdict_of
+from tests.support.checker.history import History, verdict_of
 from tests.support.corpus import scaled
 from tests.support.embedded import Run, by_id
 from tests.support.texts import near_copies
-from worker.bus.port import Outgoing
+from worker.bus import Outgoing
 from worker.stages.corrections import erasure_name
-from worker.wire import Request
+from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION
 
 TEXT = "a text that says nothing much, but is long enough to be told from all of the others"

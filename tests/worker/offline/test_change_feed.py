@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.breadth import slow
 from tests.support.embedded import Run
-from worker.bus.port import Outgoing, Record
-from worker.stages import StageError
+from worker.bus import Outgoing, Record
+from worker.stages.base import StageError
 
 FIELDS = {"id_field": "payload.after.id", "text_fields": ["payload.after.text"]}
 FORGETS = {**FIELDS, "deletes": "forget", "deleted_id_field": "payload.before.id"}

@@ -10,10 +10,10 @@ from typing import Literal
 import pytest
 
 from tests.support.breadth import mostly_slow, slow
-from tests.support.checker import History, reason
+from tests.support.checker.history import History, reason
 from tests.support.embedded import Run, Texts, Verdicts, by_id, first_matches
 from tests.support.texts import near_copies
-from worker.bus.port import TopicPartition
+from worker.bus import TopicPartition
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.support.breadth import mostly_slow, slow
 from tests.support.corpus import scaled
 from tests.support.embedded import Run, by_id
 from tests.support.texts import near_copies
-from worker.bus.port import Outgoing
+from worker.bus import Outgoing
 
 TEXT = "a text that says nothing much, but is long enough to be told from all of the others"
 

@@ -10,7 +10,8 @@ import pytest
 
 from lsh.index import SameId
 from tests.support.breadth import slow
-from tests.support.checker import check, differences, verdicts
+from tests.support.checker import check, differences
+from tests.support.checker.history import verdicts
 from tests.support.embedded import Run
 from tests.support.replay import replay
 from tests.support.texts import near_copies

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from worker.cli.demo_page import page_of
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
 
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()

@@ -25,7 +25,7 @@ from tests.worker.page.conftest import (
 )
 from tests.worker.queries.correction_server import LINKS, between
 from worker.cli.demo_page import page_of
-from worker.settings import Settings
+from worker.settings.model import Settings
 
 pytestmark = pytest.mark.needs("chromium")
 

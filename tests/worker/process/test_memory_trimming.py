@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.texts import near_copies
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Outgoing, TopicPartition
-from worker.offline import Line, OfflineFilter, offline_settings
+from worker.bus import Outgoing, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import create_topics
+from worker.offline.filter import Line, OfflineFilter, offline_settings
 
 SEATS = [TopicPartition("seats", number) for number in range(3)]
 

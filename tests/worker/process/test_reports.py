@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.process.reports import Reports, Seats, totals
 
 STAGES = ("fingerprint", "index", "route")

@@ -12,18 +12,19 @@ import pytest
 from tests.support.copying import Copier
 from tests.support.filling import fill
 from worker.bus import Outgoing, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
 from worker.http.probes import Health
-from worker.loop import Loop
-from worker.metrics import Metrics, table
+from worker.loop.loop import Loop
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.process.part import PartThread
 from worker.process.service import Service, _pulse, show_what_is_built
-from worker.settings import load
-from worker.stages import RestoreState, Status
+from worker.settings.loading import load
+from worker.stages.base import RestoreState, Status
 
 
 class Restoring(Copier):

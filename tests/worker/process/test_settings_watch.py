@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
-from worker.admin import Problem, topic_problems
+from worker.admin.checks import topic_problems
+from worker.admin.problem import Problem
 from worker.bus import Unanswered
 from worker.process.settings_watch import SettingsWatch
-from worker.settings import ConfigurationError, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
 
 
 class Watched:

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from worker.app import Application
-from worker.bus.memory import MemoryBus
-from worker.metrics import Metrics, table
+from worker.bus.memory.bus import MemoryBus
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.process.state_directory import instance_name, locked, show_disk
-from worker.settings import ConfigurationError, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
 from worker.settings.sections import APP_NAME
 
 

@@ -135,11 +135,11 @@ def test_where_a_thread_is() -> None:
 _HANGS = """
 import ctypes, os, sys, threading
 from pathlib import Path
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import create_topics
 from worker.process.logs import set_up
 from worker.process.service import Service
-from worker.settings import load
+from worker.settings.loading import load
 from worker.topology import Topology
 
 set_up("info", "text")

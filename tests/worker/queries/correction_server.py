@@ -13,9 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from localkafka.broker import wait_until
 from worker.cli.demo_page import page_of
-from worker.settings import Settings
-
-__all__ = ["LINKS", "SONG", "Server", "between", "served"]
+from worker.settings.model import Settings
 
 SONG = "I love this song!!! It is the best thing that I have heard in all these years."
 Reply = tuple[int, Any]

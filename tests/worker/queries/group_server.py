@@ -13,11 +13,9 @@ from typing import Any
 from tests.support.embedded import NOW
 from tests.worker.queries.parts import Site
 from worker.app import Application, Environment
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
-
-__all__ = ["HOUR", "TEXTS", "TIME", "Server", "serving"]
 
 TEXTS = {
     "fox": "The quick brown fox jumps over the lazy dog, and then it jumps back again.",

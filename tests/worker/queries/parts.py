@@ -10,16 +10,14 @@ from typing import Any
 from tests.support.embedded import NOW
 from worker.app import Application
 from worker.bus import Outgoing, Record
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.files.closing import Closing
 from worker.offline.embedded import Embedded, create_topics
 from worker.queries.answers import Answer
 from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.questions import Questions
-from worker.settings import Settings
-
-__all__ = ["Site", "body"]
+from worker.settings.model import Settings
 
 
 def body(document: Mapping[str, object]) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.corpus import examples
 from worker.cli.demo_page import page_of
-from worker.settings import Settings
+from worker.settings.model import Settings
 
 pytestmark = pytest.mark.needs("schemathesis")
 

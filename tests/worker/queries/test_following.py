@@ -13,16 +13,16 @@ import worker.queries.following
 from tests.worker.queries.parts import Site, body
 from worker.app import Application, Environment
 from worker.bus import BusError, Denied, LogReader, Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.index.store import BandStore
 from worker.queries.answers import Answer
 from worker.queries.following import Following, Warming
 from worker.queries.shard_lock import ShardLock
-from worker.settings import Settings
-from worker.stages import StageError
+from worker.settings.model import Settings
+from worker.stages.base import StageError
 from worker.stages.judge import Judge, Judgement
 from worker.stages.order import Documents
-from worker.wire import HandOver
+from worker.wire.hand_over import HandOver
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 20.0

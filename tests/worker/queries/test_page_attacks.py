@@ -19,10 +19,10 @@ from tests.worker.http.attacked import DEADLINE, connect, rest, status_of, whole
 from worker.cli.demo_page import page_of
 from worker.http import server as probes
 from worker.http.probes import Health, Pages
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.page import VIEWS
 from worker.queries.openapi import described
-from worker.settings import Settings
+from worker.settings.model import Settings
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 ALL = 400

@@ -21,7 +21,7 @@ from localkafka.broker import wait_until
 from worker.cli.demo_page import page_of
 from worker.queries.group_pages import GROUPS_PATHS
 from worker.queries.openapi import described
-from worker.settings import Settings
+from worker.settings.model import Settings
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "http.md"

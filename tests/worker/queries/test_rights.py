@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from worker.queries.responder import Said
 from worker.queries.rights import Right, Rights
 from worker.queries.server import Limits, answering
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 from worker.settings.sections import ServeSection
 
 READING, CORRECTING = "r" * 32, "c" * 40

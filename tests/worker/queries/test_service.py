@@ -17,16 +17,17 @@ from tests.worker.queries.parts import Site, body
 from tests.worker.wire.samples import FINGERPRINTS
 from worker.app import Application, Environment
 from worker.bus import Outgoing, Queued
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.http.probes import Pages
 from worker.http.server import serving
 from worker.index.store import BandStore
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.queries.responder import Said
 from worker.queries.server import Limits, answering
 from worker.queries.service import QueryService
 from worker.settings.sections import ServeSection
-from worker.wire import FrameError, encode
+from worker.wire.codec import FrameError, encode
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 60.0

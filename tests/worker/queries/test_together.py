@@ -17,7 +17,8 @@ from tests.worker.http.attacked import connect, post, rest, status_of
 from tests.worker.queries.parts import Site, body
 from worker.app import Application, Environment
 from worker.index.errors import StoreDamaged
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.queries.answers import Answer
 from worker.queries.asking import Asker, Shards
 from worker.queries.questions import Question

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.support.breadth import slow
-from tests.support.checker import reason, verdict_of
+from tests.support.checker.history import reason, verdict_of
 from tests.support.embedded import NOW
 from tests.support.texts import near_copies
 from tests.worker.queries.parts import Site, body

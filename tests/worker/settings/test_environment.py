@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from worker.settings import ConfigurationError, advice, load
 from worker.settings.environment import check_environment, service_links
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import advice, load
 
 LINKS = {
     "NEARDUP_SERVICE_HOST": "10.96.14.2",

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 
 def settings_of(path: Path) -> Settings:

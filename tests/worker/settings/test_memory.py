@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.settings import ConfigurationError, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
 from worker.settings.memory import LEAST_MEMORY, Machine, MemoryShares, Wishes, automatic, divided
 
 MIB, GIB = 1 << 20, 1 << 30

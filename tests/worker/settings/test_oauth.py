@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from worker.settings import ConfigurationError, load, oauth
+from worker.settings import oauth
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
 from worker.settings.oauth import TokenProvider, token_provider
 
 OPTIONS = {

@@ -11,7 +11,9 @@ from tests.support.command_line import neardup
 from worker.formats.choice import document_format, line_format
 from worker.formats.json import JsonFormat
 from worker.formats.registry.documents import RegistryFormat
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 from worker.settings.redaction import redacted
 
 URL = "http://127.0.0.1:1"

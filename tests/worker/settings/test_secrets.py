@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings import ConfigurationError, advice, load, redacted, without_credentials
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import advice, load
+from worker.settings.mask import without_credentials
+from worker.settings.redaction import redacted
 
 SEED = "0123456789abcdef"
 

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from lsh import SWITCHES
-from worker.settings import MOST_BANDS, ConfigurationError, Settings, load, redacted
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
+from worker.settings.redaction import redacted
+from worker.settings.sections import MOST_BANDS
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import numpy as np
 from tests.support.stages import LAYOUT, document
 from worker.bus import Record
 from worker.stages.framing import checksum
-from worker.wire import Ids, MatchFrame, encode
-
-__all__ = ["FRAME", "answer"]
+from worker.wire.codec import encode
+from worker.wire.ids import Ids
+from worker.wire.matches import MatchFrame
 
 FRAME: Final = 10
 """The documents of each frame."""

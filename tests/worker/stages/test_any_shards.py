@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.checker import Source, Verdict, differences
+from tests.support.checker import differences
+from tests.support.checker.history import Source, Verdict
 from tests.support.feeds import PARTITIONS, feed_settings, frames_of_feed
 from tests.support.killed_replay import KilledReplay
 from tests.support.replay import replay

@@ -20,8 +20,10 @@ from tests.support.stages import (
     whole_log,
 )
 from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
-from worker.stages import Fingerprint
-from worker.wire import FingerprintFrame, SetAside, beyond, decode
+from worker.stages.fingerprint import Fingerprint
+from worker.wire.aside import SetAside, beyond
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
 
 ASIDE = (SetAside(0, 2, 5),)
 MATCHES = TopicPartition("app.matches-0", 0)

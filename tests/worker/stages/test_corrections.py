@@ -21,7 +21,7 @@ from worker.bus import Record
 from worker.stages import corrections
 from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, corrected, erasure_name
 from worker.stages.order import Placed, placed
-from worker.wire import Note, Request
+from worker.wire.corrections import Note, Request
 from worker.wire.headers import CORRECTION
 
 TEXT = "what was said before is now said a second time"

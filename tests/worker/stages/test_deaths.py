@@ -7,7 +7,7 @@ import pytest
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, document
 from worker.bus import Record, RecordBatch, TopicPartition
-from worker.stages import Deaths
+from worker.stages.deaths import Deaths
 
 TEN = [document(n) for n in range(10)]
 OTHER = TopicPartition("documents", 1)

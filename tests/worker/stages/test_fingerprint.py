@@ -22,9 +22,14 @@ from tests.support.stages import (
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
 from worker.formats.first_texts import TextWatch
-from worker.metrics import Metrics, table
-from worker.stages import Deaths, RejectLimit, StageError
-from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
+from worker.stages.base import StageError
+from worker.stages.deaths import Deaths
+from worker.stages.reject_limit import RejectLimit
+from worker.wire.codec import decode, encode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES
 
 
 def accounted(frame: FingerprintFrame) -> list[int]:

@@ -14,8 +14,10 @@ from tests.support.stages import (
 )
 from worker.bus import Offset, TopicPartition
 from worker.generations.turns import SEALED, WAITING
-from worker.stages import Burst, Fingerprint
-from worker.wire import FingerprintFrame, decode
+from worker.stages.base import Burst
+from worker.stages.fingerprint import Fingerprint
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
 
 OTHER = TopicPartition("documents", 1)
 

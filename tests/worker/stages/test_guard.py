@@ -28,10 +28,12 @@ from worker.bus import Away, Record, RecordBatch
 from worker.formats.base import DocumentOptions
 from worker.formats.registry.client import Fetched
 from worker.formats.registry.documents import RegistryFormat
-from worker.metrics import Metrics, table
-from worker.stages import RejectLimit
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.stages.guard import guarded
-from worker.wire import FingerprintFrame, decode
+from worker.stages.reject_limit import RejectLimit
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.headers import CORRECTION, REASON
 
 BAD = "nobody has foreseen this"

@@ -25,10 +25,11 @@ from tests.support.stages import (
 )
 from worker.bus import Record, TopicPartition
 from worker.index.store import BandStore
-from worker.stages import StageError
 from worker.stages.answers import split_answer
+from worker.stages.base import StageError
 from worker.stages.order import placed
-from worker.wire import MatchFrame, decode, encode
+from worker.wire.codec import decode, encode
+from worker.wire.matches import MatchFrame
 
 
 class TestIndex:

@@ -21,8 +21,11 @@ from tests.support.stages import (
 from worker.bus import Offset, Record, TopicPartition
 from worker.generations.turns import BUILDING, WAITING
 from worker.index.store import BandStore
-from worker.stages import Burst, Index
-from worker.wire import HandOver, MatchFrame, decode
+from worker.stages.base import Burst
+from worker.stages.index import Index
+from worker.wire.codec import decode
+from worker.wire.hand_over import HandOver
+from worker.wire.matches import MatchFrame
 
 SEAT = TopicPartition("app.g1.shards", 0)
 

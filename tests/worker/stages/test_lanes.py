@@ -12,7 +12,8 @@ from tests.support.breadth import thinned
 from tests.support.stages import DOCS, document, process, route, whole_log
 from tests.worker.stages.lane_answers import FRAME, answer
 from worker.bus import Record, RecordBatch, TopicPartition
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.stages.budget import batch_cost, record_cost, row_costs
 from worker.stages.route import Route
 

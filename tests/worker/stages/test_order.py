@@ -22,7 +22,8 @@ from tests.support.stages import (
 )
 from worker.bus import Record
 from worker.stages.order import Documents, Placed, placed
-from worker.wire import POSITION_BITS, FrameError, encode
+from worker.wire.codec import FrameError, encode
+from worker.wire.frame import POSITION_BITS
 
 COLUMNS = 19
 WHOLE = topology().layout

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.bus import Claim, LogReader, Outgoing, PartitionUnreadable, Record, TopicPartition
-from worker.bus.memory import MemoryBus
-from worker.stages import StageError
+from worker.bus.memory.bus import MemoryBus
+from worker.stages.base import StageError
 from worker.stages.budget import record_cost
 from worker.stages.payloads import Payloads
-from worker.wire import SetAside
+from worker.wire.aside import SetAside
 
 
 class Noting:

@@ -20,8 +20,11 @@ from tests.support.stages import process
 from worker.bus import Aborted, OutcomeUnknown, Outgoing, RecordBatch, TopicPartition
 from worker.bus.memory.faults import Step
 from worker.formats.base import DocumentOptions
-from worker.stages import Burst, StageError
-from worker.wire import FingerprintFrame, HandOver, Kind, Request, decode, encode, hand_over
+from worker.stages.base import Burst, StageError
+from worker.wire.codec import decode, encode
+from worker.wire.corrections import Kind, Request
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.hand_over import HandOver, hand_over
 
 ORDER = TopicPartition("app.fingerprints", 0)
 WORDS = "one two three four five six seven eight"

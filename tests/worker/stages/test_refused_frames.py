@@ -37,27 +37,19 @@ from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.match_writer import MatchWriter
 from worker.index.store import BandStore
-from worker.metrics import Metrics, table
-from worker.stages import Index, Route
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
+from worker.stages.index import Index
 from worker.stages.order import placed
-from worker.wire import (
-    ALLOWED,
-    MOST_ID_BYTES,
-    NO_FRAME,
-    Correction,
-    FingerprintFrame,
-    FrameError,
-    Ids,
-    Kind,
-    MatchFrame,
-    Request,
-    Tombstones,
-    decode,
-    encode,
-    hand_over,
-    nameable,
-)
+from worker.stages.route import Route
+from worker.wire.codec import FrameError, decode, encode
+from worker.wire.corrections import ALLOWED, Correction, Kind, Request
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.hand_over import NO_FRAME, hand_over
 from worker.wire.headers import CORRECTION, REASON
+from worker.wire.ids import MOST_ID_BYTES, Ids, nameable
+from worker.wire.matches import MatchFrame
+from worker.wire.tombstones import Tombstones
 
 TEXT: Final = "what was said before is now said a second time"
 OTHERS: Final = "nothing of what was said before is said here, number %d of the series"

@@ -14,7 +14,9 @@ from tests.support.stages import DOCS, document, fingerprint, no_watermarks, pro
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
 from worker.formats.unreadable import CAUSES
-from worker.stages import Fingerprint, RejectLimit, StageError
+from worker.stages.base import StageError
+from worker.stages.fingerprint import Fingerprint
+from worker.stages.reject_limit import RejectLimit
 
 LIMIT = RejectLimit(share=0.5, window=1_000)
 

@@ -11,8 +11,10 @@ import pytest
 
 from tests.support.stages import DOCS, LAYOUT, document, process, route, through, whole_log
 from worker.bus import Header, Outgoing, Record, TopicPartition
-from worker.stages import StageError
-from worker.wire import Ids, MatchFrame, decode, encode
+from worker.stages.base import StageError
+from worker.wire.codec import decode, encode
+from worker.wire.ids import Ids
+from worker.wire.matches import MatchFrame
 
 MATCHES = TopicPartition("app.matches-0", 0)
 ADDED = (

@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 
 from tests.support.stages import DOCS, LAYOUT, document, process, route, whole_log
 from worker.bus import Header, Outgoing, Record, TopicPartition
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.stages.framing import checksum
-from worker.wire import Ids, MatchFrame, encode
+from worker.wire.codec import encode
+from worker.wire.ids import Ids
+from worker.wire.matches import MatchFrame
 
 SHARDS: Final = 2
 HEADERS: tuple[Header, ...] = (("trace", b"\xff"), ("neardup-verdict", b"forged"), ("trace", None))

@@ -13,7 +13,8 @@ from worker.bus import Record, TopicPartition
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.match_writer import MatchWriter
-from worker.stages import Route, StageError
+from worker.stages.base import StageError
+from worker.stages.route import Route
 from worker.topology import Topology
 
 OLD, NEW, FRAMES = 2, 3, 8

@@ -9,14 +9,16 @@ from pathlib import Path
 from tests.support.filling import fill
 from tests.support.texts import near_copies
 from worker.bus import Outgoing
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.index.directory import stores_in
+from worker.index.rocksdb import StoreOptions
 from worker.index.statistics import store_statistics
-from worker.index.store import BandStore, StoreOptions
-from worker.metrics import Metrics, table
+from worker.index.store import BandStore
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
-from worker.settings import Settings
-from worker.stages import RestoreState, Status
+from worker.settings.model import Settings
+from worker.stages.base import RestoreState, Status
 from worker.stages.shard_figures import ShardFigures
 
 

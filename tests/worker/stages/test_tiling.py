@@ -10,8 +10,8 @@ from tests.support.stages import DOCS, document, fingerprint, index, process, re
 from worker.bus import Record, TopicPartition
 from worker.index.keyspace import COVERAGE
 from worker.index.store import BandStore
-from worker.stages import Index
 from worker.stages.coverage import Coverage, Span
+from worker.stages.index import Index
 from worker.stages.order import FrameOutOfPlace
 
 SEAT = TopicPartition("app.shards", 0)

@@ -9,18 +9,11 @@ import msgspec
 import numpy as np
 
 from lsh.index import NO_TIME
-from worker.wire import Correction, FingerprintFrame, Ids, Kind, MatchFrame, Tombstones
-
-__all__ = [
-    "ANSWER",
-    "CONTAINING",
-    "CORRECTING",
-    "FINGERPRINTS",
-    "FORGETTING",
-    "content",
-    "recorded",
-    "with_columns",
-]
+from worker.wire.corrections import Correction, Kind
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.ids import Ids
+from worker.wire.matches import MatchFrame
+from worker.wire.tombstones import Tombstones
 
 FINGERPRINTS = FingerprintFrame(
     layout="layout",

@@ -15,7 +15,11 @@ from tests.worker.wire.samples import (
     content,
     recorded,
 )
-from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, Tombstones, decode, encode
+from worker.wire.codec import FrameError, decode, encode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.ids import Ids
+from worker.wire.matches import MatchFrame
+from worker.wire.tombstones import Tombstones
 
 
 class TestRecorded:

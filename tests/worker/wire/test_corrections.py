@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.stages.corrections import Corrections
-from worker.wire import MOST_ID_BYTES, Correction, CorrectionError, Kind, Request
 from worker.wire.columns import ColumnError
+from worker.wire.corrections import Correction, CorrectionError, Kind, Request
+from worker.wire.ids import MOST_ID_BYTES
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -10,19 +10,10 @@ import pytest
 
 from lsh.index import NO_TIME
 from tests.worker.wire.samples import CORRECTING, FINGERPRINTS, with_columns
-from worker.wire import (
-    NO_TOMBSTONES,
-    TOMBSTONE_BYTES,
-    FingerprintFrame,
-    FrameError,
-    Ids,
-    RefusedFrame,
-    Tombstones,
-    decode,
-    document_bytes,
-    encode,
-)
-from worker.wire.tombstones import PackedTombstones
+from worker.wire.codec import FrameError, RefusedFrame, decode, encode
+from worker.wire.fingerprints import FingerprintFrame, document_bytes
+from worker.wire.ids import Ids
+from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, PackedTombstones, Tombstones
 
 
 @pytest.mark.parametrize(

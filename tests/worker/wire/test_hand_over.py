@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from tests.worker.wire.samples import FINGERPRINTS
-from worker.wire import NO_FRAME, FingerprintFrame, FrameError, HandOver, decode, encode, hand_over
+from worker.wire.codec import FrameError, decode, encode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.hand_over import NO_FRAME, HandOver, hand_over
 
 
 def test_what_is_written_is_read() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from worker.settings.sections import LimitsSection
-from worker.wire import MOST_ID_BYTES, Ids
 from worker.wire.columns import ColumnError
-from worker.wire.ids import PackedIds
+from worker.wire.ids import MOST_ID_BYTES, Ids, PackedIds
 
 
 def test_frames_take_every_id_that_the_settings_allow() -> None:

@@ -8,7 +8,9 @@ import numpy.typing as npt
 import pytest
 
 from tests.worker.wire.samples import ANSWER, CONTAINING, FORGETTING, with_columns
-from worker.wire import FrameError, Ids, MatchFrame, answer_bytes, decode, encode
+from worker.wire.codec import FrameError, decode, encode
+from worker.wire.ids import Ids
+from worker.wire.matches import MatchFrame, answer_bytes
 
 
 @pytest.mark.parametrize(

@@ -7,28 +7,18 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from tests.support.checker import (
-    Dump,
-    Source,
-    Verdict,
-    check,
-    differences,
-    dump,
-    index_differences,
-    rebuilt,
-    verdicts,
-)
+from tests.support.checker import check, differences
+from tests.support.checker.history import Source, Verdict, verdicts
+from tests.support.checker.index import Dump, dump, index_differences, rebuilt
 from tests.support.replay import replay
 from tests.world.world import World
 from worker.app import Application
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Record
+from worker.bus import Record
+from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import create_topics
-from worker.settings import Settings
-from worker.stages import StageError
+from worker.settings.model import Settings
+from worker.stages.base import StageError
 from worker.topology import Topology
-
-__all__ = ["Oracle"]
 
 SHOWN: Final = 5
 

@@ -9,21 +9,20 @@ from typing import Final
 
 import msgspec
 
-from tests.support.checker import History, Source, Verdict, check, differences, verdicts
+from tests.support.checker import check, differences
+from tests.support.checker.history import History, Source, Verdict, verdicts
 from tests.support.life import Life
 from tests.world.crash.proof import Oracle
 from tests.world.measures import Measures
 from tests.world.world import Died, World
-from worker.bus.memory import Step
-from worker.bus.port import Fenced, Offset, TopicPartition
+from worker.bus import Fenced, Offset, TopicPartition
+from worker.bus.memory.faults import Step
 from worker.generations.generation import Generation
 from worker.generations.log import FollowedPlan, change_plan
 from worker.generations.plan import Plan, aborted, begun, done, handed_over
 from worker.generations.turns import WAITING, answers_yet
 from worker.topology import Topology
-from worker.wire import POSITION_BITS
-
-__all__ = ["ReindexedWorld"]
+from worker.wire.frame import POSITION_BITS
 
 BUILT_ROUNDS: Final = 200
 

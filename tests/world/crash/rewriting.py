@@ -7,19 +7,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from tests.support.checker import History, check, verdicts
+from tests.support.checker import check
+from tests.support.checker.history import History, verdicts
 from tests.world.crash.proof import Oracle
 from tests.world.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
 from worker.admin.reindex.rewriting import numbered
-from worker.bus.port import Offset, TopicPartition, state_of
+from worker.bus import Offset, TopicPartition, state_of
 from worker.generations.generation import Generation, Signing
 from worker.generations.plan import begun, closed, directed
 from worker.generations.turns import SEALED, WAITING
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import POSITION_BITS, FingerprintFrame, decode
-
-__all__ = ["RewrittenWorld"]
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import POSITION_BITS
 
 _ANY_TEXT: Final = 0.01
 """A threshold below which no match is ever wrong."""

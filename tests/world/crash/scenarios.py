@@ -8,9 +8,7 @@ from typing import Final, NamedTuple
 from tests.support.texts import near_copies, slices
 from tests.world.measures import Measures
 from tests.world.world import World
-from worker.wire import Request
-
-__all__ = ["SCENARIOS", "Scenario"]
+from worker.wire.corrections import Request
 
 
 class Scenario(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, get_args
 
 from hypothesis import strategies as st
 
-from tests.support.checker import History
+from tests.support.checker.history import History
 from tests.support.points import DONE, Fault, Point, Strike
 from tests.support.texts import near_copies
 from tests.world import acts as world_acts
@@ -14,9 +14,7 @@ from tests.world.acts import Act, doing
 from tests.world.measures import Measures
 from tests.world.world import World
 from worker.topology import STAGES
-from worker.wire import Request
-
-__all__ = ["acts", "measures", "play"]
+from worker.wire.corrections import Request
 
 NAMES: Final = ("a", "b", "c")
 TEXTS: Final = near_copies(120, 7)

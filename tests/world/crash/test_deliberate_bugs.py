@@ -20,9 +20,7 @@ from tests.support.texts import near_copies, slices
 from tests.world.conftest import Make
 from tests.world.crash.proof import Oracle
 from tests.world.world import World
-from worker.bus.memory import MemoryBus, MemoryMember
-from worker.bus.port import (
-    NO_EPOCHS,
+from worker.bus import (
     Aborted,
     AnyOutgoing,
     Effect,
@@ -32,10 +30,13 @@ from worker.bus.port import (
     TopicPartition,
     each,
 )
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.member import MemoryMember
+from worker.bus.records import NO_EPOCHS
 from worker.index.store import BandStore
-from worker.stages import Burst, StageError
+from worker.stages.base import Burst, StageError
 from worker.stages.corrections import Corrections
-from worker.wire import Request
+from worker.wire.corrections import Request
 
 Offsets = Mapping[TopicPartition, int]
 Mistake = Callable[[World], None]

@@ -10,17 +10,18 @@ from msgspec.structs import replace
 
 from lsh import Fingerprinter, _core
 from tests.support.breadth import mostly_slow
-from tests.support.checker import Source, reason, source
-from tests.support.checker.history import header
+from tests.support.checker.history import Source, header, reason, source
 from tests.support.life import Life
 from tests.support.texts import near_copies
 from tests.world.conftest import Make
 from tests.world.crash.proof import Oracle
 from tests.world.measures import Measures
 from tests.world.world import World
-from worker.stages import Fingerprint
+from worker.stages.fingerprint import Fingerprint
 from worker.stages.framing import Aside, Framer, Signed, Span
-from worker.wire import FRAME_BYTES, FingerprintFrame, Request
+from worker.wire.corrections import Request
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import FRAME_BYTES
 
 POISON = "kills whoever reads it"
 

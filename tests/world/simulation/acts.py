@@ -14,8 +14,6 @@ from tests.world.simulation.timed import TimedWorld
 from tests.world.writer import Manner
 from worker.topology import STAGES
 
-__all__ = ["acts", "measures"]
-
 NAMES: Final = ("a", "b", "c")
 TEXTS: Final = near_copies(400, 7)
 PAIRS: Final = pairs(400, 7)

@@ -6,13 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from worker.admin.agreement import agreed, dump
 from worker.admin.cluster import Cluster, TopicState
+from worker.bus import TopicPartition
 from worker.bus.kafka.groups import Committed
-from worker.bus.memory import MemoryBus
-from worker.bus.port import TopicPartition
-from worker.settings import Settings
+from worker.bus.memory.bus import MemoryBus
+from worker.settings.model import Settings
 from worker.topology import Topology
-
-__all__ = ["MemoryCluster"]
 
 
 class MemoryCluster(Cluster):

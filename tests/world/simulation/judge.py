@@ -9,26 +9,16 @@ from typing import Final
 
 from lsh.index import NO_TIME
 from tests.oracle.clock import NaiveClock
-from tests.support.checker import (
-    History,
-    Source,
-    check,
-    differences,
-    dump,
-    frame_ranges,
-    index_differences,
-    reason,
-    rebuilt,
-    source,
-    verdicts,
-)
+from tests.support.checker import check, differences
+from tests.support.checker.history import History, Source, frame_ranges, reason, source, verdicts
+from tests.support.checker.index import dump, index_differences, rebuilt
 from tests.support.replay import replay
 from tests.world.clock import HOUR
 from tests.world.simulation.timed import TimedWorld
 from worker.app import Application
-from worker.wire import FingerprintFrame, MatchFrame, decode
-
-__all__ = ["problems"]
+from worker.wire.codec import decode
+from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.matches import MatchFrame
 
 SHOWN: Final = 5
 ATTEMPTS: Final = 3

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tests.world.archive import Archive
-from worker.bus.memory import MemoryBus
-from worker.bus.port import TopicPartition
+from worker.bus import TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.topology import STAGES, Topology
-
-__all__ = ["Loss", "Losses"]
 
 
 class Loss(NamedTuple):

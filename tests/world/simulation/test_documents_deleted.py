@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.checker import reason, source
+from tests.support.checker.history import reason, source
 from tests.support.texts import near_copies
 from tests.world.conftest import Judge, Make
 from tests.world.measures import Keep, Measures

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.breadth import slow
-from tests.support.checker import History, check, differences, verdicts
+from tests.support.checker import check, differences
+from tests.support.checker.history import History, verdicts
 from tests.support.replay import replay
 from tests.support.texts import near_copies
 from tests.world.conftest import Make

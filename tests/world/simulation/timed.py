@@ -13,10 +13,9 @@ from tests.world.simulation.cluster import MemoryCluster
 from tests.world.simulation.losses import Losses
 from tests.world.world import Ending, World
 from worker.admin.checks import inspect
-from worker.bus.memory import MemoryBus, Step
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.faults import Step
 from worker.topology import STAGES
-
-__all__ = ["TimedWorld"]
 
 SESSION_MS: Final = 60_000
 """After so long without a step, a worker's seats are given up."""

@@ -17,8 +17,6 @@ from worker.bus import Claim
 from worker.formats.unreadable import NULL_TEXT
 from worker.untrusted import NOT_READ, why
 
-__all__ = ["BY_NAME", "Progress", "ProgressError", "Refusal", "key_of", "place_of", "topic_of"]
-
 _VERSION = 1
 
 BY_NAME = frozenset({"poison", NULL_TEXT})

@@ -20,8 +20,6 @@ from worker.admin.redrive.progress import (
 from worker.bus import BusError, LogReader, TopicPartition
 from worker.bus.compacted import PARTITION, records
 
-__all__ = ["Line", "ProgressLog"]
-
 Line = tuple[bytes, bytes | None]
 """A record of the topic: its key and value; a record without a value deletes a line."""
 

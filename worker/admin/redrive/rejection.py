@@ -17,8 +17,6 @@ from worker.wire.headers import (
     without_own,
 )
 
-__all__ = ["Rejection"]
-
 _UNKNOWN = "unknown"
 _LONGEST_REASON = 64
 

@@ -13,11 +13,9 @@ from worker.admin.redrive.progress_log import Line, ProgressLog
 from worker.admin.redrive.rejection import Rejection
 from worker.admin.redrive.sending import Sending
 from worker.bus import Bus, BusError, LogReader, LogTruncated, OffsetOutOfRange, TopicPartition
-from worker.loop import LoopOptions
+from worker.loop.options import LoopOptions
 from worker.topology import Topology
 from worker.visible import counted
-
-__all__ = ["Counts", "Run", "redrive"]
 
 _BATCH_RECORDS = 200
 _BATCH_BYTES = 4 << 20

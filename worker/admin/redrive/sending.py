@@ -17,8 +17,6 @@ from worker.loop.options import LoopOptions
 from worker.loop.transactions import Transactions
 from worker.probe import UNWATCHED
 
-__all__ = ["Sending"]
-
 
 class Sending:
     """Carries out each transaction; the topic shows how one in doubt has ended.

@@ -10,12 +10,11 @@ from worker.admin.plan import plan as topic_plans
 from worker.admin.reindex import rewriting
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.settings.sections import SimilaritySection
 from worker.settings.units import duration_ms
 from worker.topology import Topology
-
-__all__ = ["Checks", "check_bands", "check_sizes"]
 
 
 class Checks:

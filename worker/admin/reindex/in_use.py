@@ -10,9 +10,7 @@ from worker.admin.cluster import Cluster
 from worker.generations.generation import Generation, Signing
 from worker.generations.log import PLAN_KEY, load
 from worker.generations.plan import Plan
-from worker.settings import Settings
-
-__all__ = ["in_use", "other_rules", "other_than_in_use", "planned"]
+from worker.settings.model import Settings
 
 _RULES = {
     "index.shards": "shards",

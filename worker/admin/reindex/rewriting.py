@@ -15,25 +15,10 @@ from worker.bus import Bus, Offset, TopicPartition, state_of
 from worker.generations.generation import Generation, Signing
 from worker.generations.plan import Plan
 from worker.generations.turns import SEALED, WAITING
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import hand_over
-
-__all__ = [
-    "begun",
-    "begun_with",
-    "check_anew",
-    "fingerprinted",
-    "fingerprinted_to",
-    "generation_of",
-    "numbered",
-    "numbers_follow",
-    "rewritten",
-    "sealed",
-    "set_starts",
-    "signing_of",
-    "written",
-]
+from worker.wire.hand_over import hand_over
 
 _HEADROOM = 1 << 30
 """How many offsets the earlier log may grow by while the next one is built."""

@@ -35,11 +35,10 @@ from worker.generations.plan import (
     widened,
 )
 from worker.generations.turns import WAITING, answers_yet
-from worker.settings import ConfigurationError, Settings
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire import hand_over
-
-__all__ = ["Progress", "Reindex", "changed_rules"]
+from worker.wire.hand_over import hand_over
 
 _WAIT_SECONDS = 0.5
 _LOOK_SECONDS = 10.0

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from worker.admin.cluster import Cluster
 from worker.bus.kafka.groups import Offsets
 from worker.generations.plan import Plan
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 from worker.topology import Topology
-
-__all__ = ["Grown", "delete_left", "grow", "starts"]
 
 
 @dataclass(frozen=True, slots=True)

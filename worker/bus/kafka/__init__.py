@@ -5,23 +5,3 @@ a command that doesn't use Kafka must not load the client.
 """
 
 from __future__ import annotations
-
-from worker.bus.kafka.config import (
-    PROTECTED,
-    READS,
-    ClientMemory,
-    KafkaOptions,
-    OptionError,
-    ProtectedKeyError,
-    Value,
-)
-
-__all__ = [
-    "PROTECTED",
-    "READS",
-    "ClientMemory",
-    "KafkaOptions",
-    "OptionError",
-    "ProtectedKeyError",
-    "Value",
-]

@@ -9,13 +9,11 @@ from time import monotonic, sleep
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus import BusError, TopicPartition
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.errors import cause
-from worker.bus.port import BusError, TopicPartition
 from worker.visible import counted
-
-__all__ = ["Assignment"]
 
 _log = logging.getLogger(__name__)
 

@@ -14,8 +14,6 @@ from typing import Any
 import msgspec
 from confluent_kafka import Consumer, KafkaException
 
-__all__ = ["FORGOTTEN", "KnownBrokers", "reaches_brokers", "telling"]
-
 FORGOTTEN = "group %s: librdkafka has no broker to connect to any more; connecting anew"
 """What is logged about a client, of a group, that is replaced for it."""
 

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from worker.bus import BusError, Queued, Unanswered
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.ends import Ends, Surveyor
@@ -22,9 +23,6 @@ from worker.bus.kafka.reader import KafkaReader
 from worker.bus.kafka.sessions import session_seconds
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.kafka.writer import KafkaWriter
-from worker.bus.port import BusError, Queued, Unanswered
-
-__all__ = ["KafkaBus"]
 
 
 class KafkaBus:

@@ -16,8 +16,6 @@ from worker.bus.kafka.config import PROTECTED, KafkaOptions, OptionError
 from worker.bus.kafka.errors import cause
 from worker.bus.kafka.harmless_keys import HARMLESS, HIDDEN
 
-__all__ = ["check_clients"]
-
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]+)"')
 _REFUSED = re.compile(r'Invalid value .*for configuration property "([^"]+)"', re.DOTALL)
 _RANGE = re.compile(

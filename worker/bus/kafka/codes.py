@@ -12,8 +12,6 @@ from enum import Flag, auto
 
 from confluent_kafka import KafkaError
 
-__all__ = ["CODES", "Means", "means", "underlying"]
-
 
 class Means(Flag):
     """What a code means; some codes mean several things."""

@@ -7,17 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = [
-    "COMPRESSION",
-    "PROTECTED",
-    "READS",
-    "ClientMemory",
-    "KafkaOptions",
-    "OptionError",
-    "ProtectedKeyError",
-    "Value",
-]
-
 _log = logging.getLogger("librdkafka")
 
 COMPRESSION = "lz4"

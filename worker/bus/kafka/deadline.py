@@ -7,9 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from worker.bus.port import OutcomeUnknown
-
-__all__ = ["within"]
+from worker.bus import OutcomeUnknown
 
 T = TypeVar("T")
 

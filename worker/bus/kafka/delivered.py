@@ -10,8 +10,7 @@ from time import monotonic
 
 from confluent_kafka import KafkaError, Message
 
-from worker.bus.kafka.codes import Means, means
-from worker.bus.port import (
+from worker.bus import (
     AnyOutgoing,
     BusError,
     LogReader,
@@ -22,8 +21,7 @@ from worker.bus.port import (
     TopicPartition,
     each,
 )
-
-__all__ = ["Delivered", "Report", "visible"]
+from worker.bus.kafka.codes import Means, means
 
 Report = Callable[[KafkaError | None, Message], None]
 

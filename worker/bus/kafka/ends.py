@@ -16,13 +16,11 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec  # mypy wants it from its source
 
+from worker.bus import Claim, LogTruncated, TopicPartition, Unanswered
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import passes, refusal, truncation
 from worker.bus.kafka.groups import group_client
-from worker.bus.port import Claim, LogTruncated, TopicPartition, Unanswered
-
-__all__ = ["Ends", "Surveyor", "truncated_logs"]
 
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call] # confluent-kafka has no types for it
 _MARKERS = 100

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from worker.bus.kafka.codes import Means, means, underlying
-from worker.bus.port import (
+from worker.bus import (
     Aborted,
     BusError,
     Claim,
@@ -22,19 +21,7 @@ from worker.bus.port import (
     TopicPartition,
     Unanswered,
 )
-
-__all__ = [
-    "again",
-    "asking",
-    "cause",
-    "consequence",
-    "damage",
-    "fatal",
-    "passes",
-    "refusal",
-    "retrying",
-    "truncation",
-]
+from worker.bus.kafka.codes import Means, means, underlying
 
 T = TypeVar("T")
 

@@ -16,13 +16,11 @@ from typing import Any, NamedTuple, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus import BusError, TopicPartition, Unanswered
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import READS, KafkaOptions
 from worker.bus.kafka.errors import again, cause, refusal
 from worker.bus.kafka.identities import metadata_of, offset_in
-from worker.bus.port import BusError, TopicPartition, Unanswered
-
-__all__ = ["Committed", "Offsets", "committed_offsets", "group_client", "refused", "set_offsets"]
 
 Offsets = Mapping[TopicPartition, int]
 

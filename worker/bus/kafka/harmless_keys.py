@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HARMLESS", "HIDDEN"]
-
 HARMLESS = frozenset(
     {
         "allow.auto.create.topics",

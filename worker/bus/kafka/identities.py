@@ -16,20 +16,10 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from worker.bus import BusError, Offset, TopicRecreated, state_of
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import asking, cause
-from worker.bus.port import BusError, Offset, TopicRecreated, state_of
 from worker.untrusted import NOT_READ
-
-__all__ = [
-    "Identities",
-    "id_in",
-    "metadata_of",
-    "offset_in",
-    "present_ids",
-    "topic_ids",
-    "transaction_in",
-]
 
 _KEY = "topic_id"
 _TRANSACTION = "transaction"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-__all__ = ["LogListener"]
-
 _METADATA = "METADATA"
 _TROUBLE = frozenset({"FAIL", "REQTMOUT", "SESSTMOUT"})
 """Facilities of librdkafka's log: a connection is lost; a request was not answered in time; the

@@ -15,21 +15,7 @@ from typing import TypeVar, cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from worker.bus.kafka.assignment import Assignment
-from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
-from worker.bus.kafka.codes import Means, means, underlying
-from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
-from worker.bus.kafka.identities import offset_in, transaction_in
-from worker.bus.kafka.listener import LogListener
-from worker.bus.kafka.messages import batches_of, burst
-from worker.bus.kafka.pending import PendingErrors
-from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
-from worker.bus.kafka.queues import Queues
-from worker.bus.kafka.sessions import LONGEST_SECONDS
-from worker.bus.kafka.watcher import Watched, Watcher
-from worker.bus.port import (
-    NO_EPOCHS,
+from worker.bus import (
     Aborted,
     AnyOutgoing,
     BusError,
@@ -44,8 +30,20 @@ from worker.bus.port import (
     Unanswered,
     claimed,
 )
-
-__all__ = ["KafkaMember"]
+from worker.bus.kafka.assignment import Assignment
+from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
+from worker.bus.kafka.codes import Means, means, underlying
+from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
+from worker.bus.kafka.identities import offset_in, transaction_in
+from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.messages import batches_of, burst
+from worker.bus.kafka.pending import PendingErrors
+from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
+from worker.bus.kafka.queues import Queues
+from worker.bus.kafka.sessions import LONGEST_SECONDS
+from worker.bus.kafka.watcher import Watched, Watcher
+from worker.bus.records import NO_EPOCHS
 
 _log = logging.getLogger(__name__)
 

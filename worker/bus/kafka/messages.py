@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Message
 
-from worker.bus.port import UNREADABLE_HEADERS, Header, Record, RecordBatch, TopicPartition
-
-__all__ = ["batches_of", "burst", "record_of"]
+from worker.bus import UNREADABLE_HEADERS, Header, Record, RecordBatch, TopicPartition
 
 _topic, _partition = methodcaller("topic"), methodcaller("partition")
 _offset, _timestamp = methodcaller("offset"), methodcaller("timestamp")

@@ -8,11 +8,9 @@ from typing import cast
 
 from confluent_kafka import KafkaError, Message
 
+from worker.bus import TopicPartition
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import passes
-from worker.bus.port import TopicPartition
-
-__all__ = ["PendingErrors"]
 
 
 class PendingErrors:

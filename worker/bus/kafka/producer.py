@@ -12,15 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ThrottleEvent
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from worker.bus.kafka.codes import Means, means
-from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.deadline import within
-from worker.bus.kafka.delivered import Delivered
-from worker.bus.kafka.errors import cause, consequence, retrying
-from worker.bus.kafka.listener import LogListener
-from worker.bus.kafka.queues import ProducerQueue
-from worker.bus.kafka.settling import Settling
-from worker.bus.port import (
+from worker.bus import (
     Aborted,
     AnyOutgoing,
     BusError,
@@ -29,8 +21,14 @@ from worker.bus.port import (
     Refused,
     TopicPartition,
 )
-
-__all__ = ["GroupOffsets", "TransactionalProducer", "transactional_id"]
+from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.deadline import within
+from worker.bus.kafka.delivered import Delivered
+from worker.bus.kafka.errors import cause, consequence, retrying
+from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.queues import ProducerQueue
+from worker.bus.kafka.settling import Settling
 
 _log = logging.getLogger(__name__)
 

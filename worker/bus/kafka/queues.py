@@ -14,10 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from worker.bus.port import Queued
-from worker.bus.records import OutgoingBatch
-
-__all__ = ["ConsumerQueue", "ProducerQueue", "Queues"]
+from worker.bus import OutgoingBatch, Queued
 
 
 class _Partition(msgspec.Struct):

@@ -12,15 +12,7 @@ from typing import TypeVar, cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
-from worker.bus.kafka.codes import Means, means
-from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import asking, cause, damage, passes, refusal, truncation
-from worker.bus.kafka.listener import LogListener
-from worker.bus.kafka.messages import burst, record_of
-from worker.bus.kafka.queues import Queues
-from worker.bus.kafka.watcher import Watched, Watcher
-from worker.bus.port import (
+from worker.bus import (
     BusError,
     Claim,
     LogTruncated,
@@ -30,8 +22,14 @@ from worker.bus.port import (
     TopicPartition,
     Unanswered,
 )
-
-__all__ = ["KafkaReader"]
+from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
+from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.errors import asking, cause, damage, passes, refusal, truncation
+from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.messages import burst, record_of
+from worker.bus.kafka.queues import Queues
+from worker.bus.kafka.watcher import Watched, Watcher
 
 _log = logging.getLogger(__name__)
 

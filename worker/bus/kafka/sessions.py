@@ -11,8 +11,6 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource  # The admin module doesn't export them,
 from confluent_kafka.admin._resource import ResourceType  # so mypy wants these private modules.
 
-__all__ = ["LONGEST_SECONDS", "session_seconds"]
-
 LONGEST_SECONDS = 60.0
 """The longest session that brokers allow by default (group.consumer.max.session.timeout.ms)."""
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic, sleep
 
-__all__ = ["Settling"]
-
 _LONGEST = 0.02
 """Seconds. Longer than librdkafka's own pause, the wait would gain nothing."""
 _REPEATED = 0.015

@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
+from worker.bus import BusError
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.errors import cause
 from worker.bus.kafka.identities import Identities
-from worker.bus.port import BusError
-
-__all__ = ["Watched", "Watcher"]
 
 _log = logging.getLogger(__name__)
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
 
+from worker.bus import AnyOutgoing, Effect, Fenced, LogReader, TopicPartition
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.groups import group_client
 from worker.bus.kafka.identities import metadata_of
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer
-from worker.bus.port import AnyOutgoing, Effect, Fenced, LogReader, TopicPartition
-
-__all__ = ["KafkaWriter"]
 
 
 class KafkaWriter:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from worker.bus import BusError, Outgoing, Queued, Record, TopicPartition
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, no_faults
 from worker.bus.memory.group import GroupProtocol, OffsetExpiry
@@ -15,9 +16,6 @@ from worker.bus.memory.segments import Retention
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.memory.writer import MemoryWriter
-from worker.bus.port import BusError, Outgoing, Queued, Record, TopicPartition
-
-__all__ = ["MemoryBus"]
 
 
 def _wall_clock() -> int:

@@ -7,12 +7,10 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from worker.bus import BusError, Fenced, TopicPartition
 from worker.bus.memory.group import Group, OffsetExpiry
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
-from worker.bus.port import BusError, Fenced, TopicPartition
-
-__all__ = ["Coordinator", "Identity"]
 
 
 class Identity(NamedTuple):

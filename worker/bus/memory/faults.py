@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from worker.bus.port import Aborted, OutcomeUnknown, TopicPartition
-
-__all__ = ["Faults", "Step", "Torn", "no_faults"]
+from worker.bus import Aborted, OutcomeUnknown, TopicPartition
 
 Step = Literal["begin", "produce", "offsets", "commit", "committed"]
 

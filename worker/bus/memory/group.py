@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal
 
-from worker.bus.port import TopicPartition
-
-__all__ = ["Group", "GroupProtocol", "OffsetExpiry", "assign_ranges"]
+from worker.bus import TopicPartition
 
 
 def assign_ranges(

@@ -8,10 +8,8 @@ from collections.abc import Hashable, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
+from worker.bus import Claim, LogTruncated, OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.bus.memory.segments import Retention, Segments
-from worker.bus.port import Claim, LogTruncated, OffsetOutOfRange, Outgoing, Record, TopicPartition
-
-__all__ = ["Fetched", "PartitionLog"]
 
 _OFFSET = itemgetter(Record._fields.index("offset"))
 _GONE = Record("", -1, -1, -1, None, None)

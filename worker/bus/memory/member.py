@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from worker.bus.memory.coordinator import Coordinator, Identity
-from worker.bus.memory.faults import Faults, Step
-from worker.bus.memory.topics import Topics
-from worker.bus.memory.transaction import Attempt, Transaction
-from worker.bus.port import (
-    NO_EPOCHS,
+from worker.bus import (
     Aborted,
     AnyOutgoing,
     Claim,
@@ -22,8 +17,11 @@ from worker.bus.port import (
     claimed,
     each,
 )
-
-__all__ = ["MemoryMember"]
+from worker.bus.memory.coordinator import Coordinator, Identity
+from worker.bus.memory.faults import Faults, Step
+from worker.bus.memory.topics import Topics
+from worker.bus.memory.transaction import Attempt, Transaction
+from worker.bus.records import NO_EPOCHS
 
 
 class MemoryMember:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from worker.bus import Claim, Record, TopicPartition
 from worker.bus.memory.coordinator import Coordinator
 from worker.bus.memory.topics import Topics
-from worker.bus.port import Claim, Record, TopicPartition
-
-__all__ = ["MemoryReader"]
 
 
 class MemoryReader:

@@ -6,8 +6,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-__all__ = ["Retention", "Segments"]
-
 _WEEK_MS: Final = 7 * 24 * 3_600_000
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import unpack_from
 
+from worker.bus import BusError, Outgoing, TopicPartition, TopicRecreated
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.segments import Retention
-from worker.bus.port import BusError, Outgoing, TopicPartition, TopicRecreated
 from worker.visible import counted
-
-__all__ = ["Topics", "murmur2", "partition_for"]
 
 # MurmurHash2, by which Kafka's clients partition keyed records.
 _SEED = 0x9747B28C

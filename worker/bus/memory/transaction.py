@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol
 
+from worker.bus import Aborted, Effect, Outgoing, Refused, TopicPartition
 from worker.bus.memory.faults import Step, Torn
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.topics import Topics
-from worker.bus.port import Aborted, Effect, Outgoing, Refused, TopicPartition
-
-__all__ = ["Attempt", "StoreOffsets", "Transaction"]
 
 
 class StoreOffsets(Protocol):

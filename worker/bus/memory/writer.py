@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+from worker.bus import Aborted, AnyOutgoing, Effect, Fenced, TopicPartition, each
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Attempt
-from worker.bus.port import Aborted, AnyOutgoing, Effect, Fenced, TopicPartition, each
-
-__all__ = ["MemoryWriter"]
 
 
 class MemoryWriter:

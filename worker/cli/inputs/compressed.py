@@ -15,8 +15,6 @@ import zstandard
 
 from worker.cli.inputs.fault import InputFault
 
-__all__ = ["COMPRESSIONS", "Reader", "compression_of", "decompressed"]
-
 Reader: TypeAlias = "io.BufferedReader[io.RawIOBase]"
 
 _MOST_MEMORY = 128 << 20

@@ -18,10 +18,8 @@ from worker.cli.inputs.reading import Kind, Reading, suffix_of
 from worker.cli.inputs.texts import text_of
 from worker.cli.inputs.warc import records
 from worker.cli.screen import tell
-from worker.offline import Line
+from worker.offline.filter import Line
 from worker.settings.sections import DocumentsSection
-
-__all__ = ["Contents", "File", "lines"]
 
 _PEEK = 512
 _UTF8 = {"utf-8", "utf-8-sig"}

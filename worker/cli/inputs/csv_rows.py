@@ -10,10 +10,8 @@ import msgspec
 
 from worker.cli.inputs.compressed import Reader
 from worker.cli.inputs.fault import InputFault, check_names
-from worker.offline import Line
+from worker.offline.filter import Line
 from worker.settings.sections import DocumentsSection
-
-__all__ = ["DELIMITERS", "CsvHead", "csv_rows"]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 

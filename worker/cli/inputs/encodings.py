@@ -16,17 +16,6 @@ from worker.cli.errors import CommandError
 from worker.cli.inputs.compressed import Reader
 from worker.cli.inputs.fault import DocumentFault, InputFault
 
-__all__ = [
-    "UNREADABLE",
-    "by_mark",
-    "checked",
-    "decoded",
-    "in_html",
-    "is_utf8",
-    "likely_encoding",
-    "transcoded",
-]
-
 UNREADABLE: Final = b"\xff"
 """What `transcoded` yields for bytes that aren't in the encoding. No UTF-8 text has it."""
 

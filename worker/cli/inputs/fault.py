@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["DocumentFault", "InputFault", "check_names"]
-
 
 class InputFault(Exception):
     """A file can't be read; the message continues its name: what is wrong, and what to do."""

@@ -23,10 +23,8 @@ from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, parquet_rows
 from worker.cli.inputs.reading import Kind, Reading
 from worker.cli.screen import tell
 from worker.files.closing import Closing
-from worker.offline import Line
+from worker.offline.filter import Line
 from worker.settings.sections import DocumentsSection
-
-__all__ = ["Inputs"]
 
 _CHUNK_LINES = 4_000
 _CHUNK_BYTES = 8 << 20

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from worker.cli.inputs.encodings import likely_encoding
 from worker.cli.inputs.fault import InputFault
-from worker.offline import Line
-
-__all__ = ["ARRAY", "check_content", "no_array", "spread"]
+from worker.offline.filter import Line
 
 _PEEK = 512
 _TAR = (257, b"ustar")

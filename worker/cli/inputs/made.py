@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from worker.offline import Line
+from worker.offline.filter import Line
 from worker.settings.sections import DocumentsSection
-
-__all__ = ["Made", "Maker"]
 
 _encode = msgspec.json.encode
 

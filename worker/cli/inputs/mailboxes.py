@@ -10,8 +10,6 @@ from worker.cli.inputs.fault import DocumentFault, InputFault
 from worker.cli.inputs.made import Made
 from worker.cli.inputs.mails import FIELD, MOST_BYTES, mail_of
 
-__all__ = ["is_mailbox", "messages"]
-
 _BEGINNING = re.compile(rb">?From |" + FIELD)
 _BLANK_END = re.compile(rb"(?<=\n)\r?\n\Z")
 """The blank line that ends a message in a mailbox."""

@@ -21,8 +21,6 @@ from worker.cli.inputs.made import Made
 from worker.cli.inputs.texts import skipped
 from worker.formats.date_parsing import date_ms
 
-__all__ = ["FIELD", "MOST_BYTES", "is_mail", "mail", "mail_of"]
-
 MOST_BYTES: Final = 16 << 20
 """The most bytes of a mail: attachments are read, and not kept."""
 _MOST_FIELD = 8 << 10

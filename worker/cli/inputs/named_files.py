@@ -19,8 +19,6 @@ from worker.cli.inputs.mails import is_mail
 from worker.cli.inputs.reading import DATA, KINDS, TEXTS, Reading, suffix_of
 from worker.cli.inputs.remote import Remote, is_address, stored
 
-__all__ = ["Argument", "Found", "Named", "named_files", "natural"]
-
 Argument: TypeAlias = Path | str
 """What names files: a path, also as a text, or an address such as ``s3://bucket/key``."""
 

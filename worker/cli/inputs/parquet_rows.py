@@ -13,14 +13,13 @@ import msgspec
 
 from worker.cli.inputs.fault import InputFault, check_names
 from worker.fields import parse
-from worker.offline import Line
+from worker.offline.filter import Line
 from worker.settings.sections import DocumentsSection
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["PARQUET_MAGIC", "parquet_batches", "parquet_file", "parquet_rows"]
 
 PARQUET_MAGIC = b"PAR1"
 

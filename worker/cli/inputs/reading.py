@@ -10,10 +10,8 @@ from typing import Final, Literal, Self, TypeAlias
 from worker.cli.errors import CommandError
 from worker.cli.inputs.compressed import COMPRESSIONS
 from worker.cli.inputs.encodings import checked
-from worker.settings import Settings
+from worker.settings.model import Settings
 from worker.settings.sections import DocumentsSection
-
-__all__ = ["DATA", "KINDS", "TEXTS", "FileFormat", "Kind", "Reading", "suffix_of"]
 
 FileFormat: TypeAlias = Literal["json", "text", "lines"]
 Kind: TypeAlias = Literal["json", "csv", "parquet", "text", "html", "mail", "mbox", "warc", "lines"]

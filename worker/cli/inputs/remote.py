@@ -13,8 +13,6 @@ from worker.cli.errors import CommandError
 from worker.cli.inputs.fault import InputFault
 from worker.settings.mask import without_credentials
 
-__all__ = ["Remote", "is_address", "shown_address", "stored"]
-
 _EXTRAS = {
     "s3": "s3",
     "gs": "gcs",

@@ -9,8 +9,6 @@ from worker.cli.inputs.encodings import by_mark, decoded, in_html, likely_encodi
 from worker.cli.inputs.fault import DocumentFault, InputFault
 from worker.untrusted import NOT_READ
 
-__all__ = ["skipped", "text_of", "too_large"]
-
 _STEP = 1 << 20
 _BINARY_WITHIN = 8_192
 

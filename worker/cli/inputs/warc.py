@@ -16,8 +16,6 @@ from worker.cli.inputs.fault import DocumentFault, InputFault
 from worker.cli.inputs.made import Made
 from worker.cli.inputs.texts import skipped, too_large
 
-__all__ = ["records"]
-
 _MOST_BYTES = 16 << 20
 """The most bytes of a block. What a page expands to is bounded by the limit of documents."""
 _MOST_HEADER = 1 << 16

@@ -21,8 +21,6 @@ from fastavro.types import Schema
 from worker.formats.registry.wanted import Wanted
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["AvroDecoder"]
-
 _ALL: Final = Wanted(whole=True)
 _DEEPEST: Final = 64
 """Types within one another, also through their names: readers call themselves for each."""

@@ -16,8 +16,6 @@ from worker.formats.registry.wire_format import Ident, named
 from worker.formats.unreadable import Unreadable
 from worker.untrusted import NOT_READ
 
-__all__ = ["Fetched", "Missing", "Registry", "RegistryOptions"]
-
 _SCHEMA_SECONDS: Final = 30.0
 """For a schema with all that it refers to, if each answer comes in time."""
 _UNKNOWN = 404

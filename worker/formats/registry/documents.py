@@ -34,8 +34,6 @@ from worker.formats.registry.wire_format import (
 from worker.formats.times import since_epoch
 from worker.formats.unreadable import Unreadable, kind_of
 
-__all__ = ["RegistryFormat"]
-
 
 class RegistryFormat(JsonFormat):
     """Values in Confluent's wire format; the schema says how each is decoded.

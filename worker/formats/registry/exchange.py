@@ -25,8 +25,6 @@ from worker.bus import Away, Denied
 from worker.formats.unreadable import Unreadable
 from worker.untrusted import NOT_READ
 
-__all__ = ["Budget", "Exchange", "RegistryOptions"]
-
 _T = TypeVar("_T")
 
 _MOST_BYTES: Final = 4 << 20

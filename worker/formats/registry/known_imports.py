@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-__all__ = ["known"]
-
 _GOOGLE: Final = re.compile(r"(google/(?:api|protobuf|rpc|type)/[a-z_]{1,40})\.proto")
 """Of Protobuf itself, and of googleapis-common-protos."""
 _CONFLUENT: Final = re.compile(r"(confluent/(?:meta|type/[a-z_]{1,40}))\.proto")

@@ -16,8 +16,6 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from worker.formats.registry.known_imports import known
 
-__all__ = ["compiled"]
-
 _MAIN: Final = "value.proto"
 _SECONDS: Final = 10
 _PLACE: Final = re.compile(r"\S+\.proto:")

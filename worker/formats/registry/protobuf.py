@@ -23,8 +23,6 @@ from worker.formats.registry.proto_text import compiled
 from worker.formats.registry.wanted import Wanted
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["ProtobufDecoder"]
-
 _MOMENT: Final = "google.protobuf.Timestamp"
 _WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"

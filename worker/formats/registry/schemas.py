@@ -13,8 +13,6 @@ from worker.formats.registry.client import Fetched, Missing
 from worker.formats.registry.wire_format import Ident, id_of, named
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["Decoder", "Fetch", "Schemas"]
-
 _log = logging.getLogger(__name__)
 
 _WAIT_SECONDS: Final = 10.0

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from worker.fields import Path
 
-__all__ = ["Wanted", "wanted"]
-
 
 @dataclass(slots=True)
 class Wanted:

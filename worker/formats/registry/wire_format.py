@@ -16,17 +16,6 @@ from uuid import UUID
 from worker.bus import Header, Record, RecordBatch
 from worker.formats.unreadable import GLUE, Unreadable, has_glue_header
 
-__all__ = [
-    "ID_BYTES",
-    "Ident",
-    "id_of",
-    "mark_of",
-    "mark_or_none",
-    "named",
-    "whole",
-    "whole_batch",
-]
-
 Ident = int | str
 """The id of a schema, or its GUID."""
 

@@ -12,8 +12,6 @@ from worker.index.header import StoreHeader
 from worker.index.snapshots.signing import proof, proves
 from worker.untrusted import NOT_READ, why
 
-__all__ = ["MOST_BYTES", "FileEntry", "Manifest", "ManifestError", "decode", "header_digest"]
-
 FORMAT_VERSION = 2
 MOST_BYTES = 16 << 20
 """A manifest has some 200 bytes for each file, and the content of about ten small ones."""

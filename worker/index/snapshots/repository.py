@@ -31,9 +31,7 @@ from worker.index.snapshots.manifest import (
     header_digest,
 )
 from worker.index.snapshots.storage import Storage, in_part, sync_directory
-from worker.settings import without_credentials
-
-__all__ = ["Interrupted", "Repository", "ShardSnapshots", "SnapshotDamaged", "file_digest"]
+from worker.settings.mask import without_credentials
 
 _log = logging.getLogger(__name__)
 

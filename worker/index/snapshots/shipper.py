@@ -20,10 +20,9 @@ from worker.index.snapshots.repository import Interrupted, Repository, ShardSnap
 from worker.index.snapshots.soundness import check_opening, rotten
 from worker.index.snapshots.verification import Verification
 from worker.index.store import BandStore
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
-
-__all__ = ["Shipper"]
 
 _log = logging.getLogger(__name__)
 

@@ -6,9 +6,7 @@ import hashlib
 import hmac
 from pathlib import Path
 
-from worker.settings import ConfigurationError
-
-__all__ = ["proof", "proves", "read_key"]
+from worker.settings.errors import ConfigurationError
 
 _LEAST_BYTES = 32
 _MOST_BYTES = 64 << 10

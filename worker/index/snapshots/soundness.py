@@ -20,8 +20,6 @@ from worker.index.directory import beside
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore
 
-__all__ = ["check_opening", "rotten"]
-
 _SLICE_BYTES = 256 << 20
 _NO_FAMILY = "inconsistent column family name"
 _REFUSED = re.compile(r"Table #(\d+): ignoring (.*)")

@@ -14,9 +14,8 @@ from typing import Any, BinaryIO, cast
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from worker.settings import MASK, ConfigurationError, without_credentials
-
-__all__ = ["Storage", "in_part", "sync_directory"]
+from worker.settings.errors import ConfigurationError
+from worker.settings.mask import MASK, without_credentials
 
 _PART = ".part"
 

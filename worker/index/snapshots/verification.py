@@ -15,8 +15,6 @@ from worker.index.header import StoreHeader
 from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import ShardSnapshots
 
-__all__ = ["Damage", "Verification"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -8,7 +8,8 @@ import pytest
 from worker.admin.reindex.checking import check_bands, check_sizes
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
-from worker.settings import ConfigurationError, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
 
 SETTINGS = load(None, {"similarity.containment": 0.9})
 WITH = Generation.of(SETTINGS)

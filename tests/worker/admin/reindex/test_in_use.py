@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
-from worker.admin import inspect, refuse_others, topic_problems
+from worker.admin.checks import inspect, topic_problems
 from worker.admin.cluster import TopicState
+from worker.admin.layout_log import refuse_others
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.admin.plan import plan as topic_plans
 from worker.admin.reindex.rewriting import numbered
@@ -20,7 +21,9 @@ from worker.bus import TopicPartition
 from worker.generations.generation import Generation, Signing
 from worker.generations.log import PLAN_KEY, dump
 from worker.generations.plan import Plan, aborted, begun, cleaned
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 Given = frozenset[tuple[str, object]]
 

@@ -10,13 +10,15 @@ from worker.admin.agreement import agreed
 from worker.admin.reindex import rewriting
 from worker.admin.reindex.in_use import in_use, other_rules
 from worker.bus import Offset, Outgoing, TopicPartition
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation, Signing
 from worker.generations.log import PLAN_KEY, dump
 from worker.generations.plan import Plan
 from worker.generations.turns import SEALED, WAITING
-from worker.settings import ConfigurationError, Settings, load
-from worker.wire import HandOver
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
+from worker.wire.hand_over import HandOver
 
 SETTINGS = load(None, {"app": "a", "index.window": "9d"})
 WORDS = load(None, {"app": "a", "similarity.shingle": "word", "similarity.threshold": 0.7})

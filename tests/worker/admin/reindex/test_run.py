@@ -12,7 +12,9 @@ from worker.bus import BusError, TopicPartition
 from worker.generations.generation import Generation, Signing
 from worker.generations.log import PLAN_KEY, dump
 from worker.generations.plan import Plan
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 
 SETTINGS = load(None, {"app": "a", "index.shards": 3})
 WORDS = load(None, {"app": "a", "index.shards": 3, "similarity.shingle": "word"})

@@ -14,7 +14,9 @@ from worker.bus import TopicPartition
 from worker.generations.generation import Generation
 from worker.generations.modes import parts
 from worker.generations.plan import Plan, begun, widened
-from worker.settings import ConfigurationError, Settings, load
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.model import Settings
 from worker.topology import STAGES
 
 

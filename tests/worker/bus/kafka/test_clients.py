@@ -8,9 +8,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from worker.bus.kafka import KafkaOptions, OptionError
 from worker.bus.kafka.clients import check_clients
-from worker.bus.kafka.config import Value
+from worker.bus.kafka.config import KafkaOptions, OptionError, Value
 from worker.bus.kafka.harmless_keys import HARMLESS, HIDDEN
 
 HUSH = "hush-hush"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from worker.bus.kafka.codes import CODES, Means, means, underlying
-from worker.bus.kafka.errors import asking, consequence, damage, fatal, passes, refusal
-from worker.bus.port import (
+from worker.bus import (
     Aborted,
     BusError,
     Denied,
@@ -16,6 +14,8 @@ from worker.bus.port import (
     PartitionUnreadable,
     TopicPartition,
 )
+from worker.bus.kafka.codes import CODES, Means, means, underlying
+from worker.bus.kafka.errors import asking, consequence, damage, fatal, passes, refusal
 
 PLACE = TopicPartition("t", 0)
 NAMES = {value: name for name, value in vars(KafkaError).items() if isinstance(value, int)}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.bus.kafka import ClientMemory, KafkaOptions, Value
 from worker.bus.kafka.clients import check_clients
-from worker.settings import load
+from worker.bus.kafka.config import ClientMemory, KafkaOptions, Value
+from worker.settings.loading import load
 
 MIB = 1 << 20
 MEMORY = ClientMemory((6 * MIB, 3 * MIB), (4 * MIB, 2 * MIB), 20 * MIB)

@@ -9,8 +9,8 @@ from weakref import ref
 
 import pytest
 
+from worker.bus import OutcomeUnknown
 from worker.bus.kafka.deadline import within
-from worker.bus.port import OutcomeUnknown
 
 
 class Client:

@@ -8,16 +8,9 @@ from itertools import chain, islice
 import pytest
 from confluent_kafka import KafkaError, Message
 
+from worker.bus import AnyOutgoing, BusError, LogReader, Outgoing, OutgoingBatch, TopicPartition
 from worker.bus.kafka.delivered import Delivered
-from worker.bus.memory import MemoryBus
-from worker.bus.port import (
-    AnyOutgoing,
-    BusError,
-    LogReader,
-    Outgoing,
-    OutgoingBatch,
-    TopicPartition,
-)
+from worker.bus.memory.bus import MemoryBus
 
 RECORDS = [Outgoing("out", 0, None, b"a"), Outgoing("out", None, b"key", b"b")]
 

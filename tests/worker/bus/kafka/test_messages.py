@@ -6,8 +6,8 @@ from collections import defaultdict
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Message
 
+from worker.bus import Header, Record, TopicPartition
 from worker.bus.kafka.messages import batches_of, record_of
-from worker.bus.port import Header, Record, TopicPartition
 
 HEADERS: list[Header] = [("a", b"\xff"), ("b", None), ("a", b"")]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from email.message import EmailMessage
 
-__all__ = ["BODY", "message", "record", "response"]
-
 BODY = "Grüße aus dem Büro.\nFrom here on, all is well.\n"
 
 

@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from worker.cli.inputs import Argument, Inputs, Reading
-from worker.offline import Line
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.named_files import Argument
+from worker.cli.inputs.reading import Reading
+from worker.offline.filter import Line
 from worker.settings.sections import DocumentsSection
-
-__all__ = ["LINES", "TEXTS", "documents_of", "lines_of", "members"]
-
 
 _BY_NAME = Reading()
 LINES = Reading("lines")

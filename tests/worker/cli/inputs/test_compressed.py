@@ -131,7 +131,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 CHILD = """
 import resource, sys
 from pathlib import Path
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.settings.sections import DocumentsSection
 
 def peak():

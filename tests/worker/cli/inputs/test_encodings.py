@@ -12,9 +12,9 @@ import pytest
 from tests.support.breadth import slow
 from tests.worker.cli.inputs.parts import LINES, documents_of, lines_of
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Reading
 from worker.cli.inputs.encodings import checked, decoded, in_html
 from worker.cli.inputs.fault import DocumentFault
+from worker.cli.inputs.reading import Reading
 
 TEXTS = ["Grüße aus Köln", "señor, ça va?", "plain"]
 JSONL = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in TEXTS)

@@ -9,7 +9,8 @@ import pytest
 
 from tests.worker.cli.inputs.parts import LINES, TEXTS, documents_of, lines_of
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.reading import Reading
 from worker.settings.sections import DocumentsSection
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from tests.worker.cli.inputs.made import BODY, message
 from tests.worker.cli.inputs.parts import TEXTS, documents_of, lines_of, members
-from worker.cli.inputs import Inputs, Reading
 from worker.cli.inputs.fault import DocumentFault
+from worker.cli.inputs.files import Inputs
 from worker.cli.inputs.mails import mail
+from worker.cli.inputs.reading import Reading
 from worker.settings.sections import DocumentsSection
 
 

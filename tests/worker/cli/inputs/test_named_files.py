@@ -11,8 +11,9 @@ import pytest
 
 from tests.worker.cli.inputs.parts import documents_of, lines_of
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs.files import Inputs
 from worker.cli.inputs.named_files import named_files, natural
+from worker.cli.inputs.reading import Reading
 from worker.settings.sections import DocumentsSection
 
 MONTHS = ["news-1.txt", "news-2.txt", "news-10.txt", "news-11.txt", "news-12.txt"]

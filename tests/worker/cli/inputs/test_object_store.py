@@ -11,7 +11,7 @@ import pytest
 from tests.support.command_line import jsonl
 from tests.worker.cli.inputs.parts import lines_of
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.settings.sections import DocumentsSection
 
 pytestmark = pytest.mark.needs("s3fs", "moto")

@@ -18,7 +18,7 @@ from tests.support.command_line import ROOT, environment
 from tests.worker.cli.inputs.parts import documents_of, lines_of
 from tests.worker.formats.parts import TIME, record
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.unreadable import Unreadable
@@ -147,7 +147,7 @@ def test_a_damaged_file_is_an_error(damage: slice, tmp_path: Path) -> None:
 
 def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "docs.parquet").write_bytes(b"PAR1")
-    hidden = "import sys; sys.modules['pyarrow'] = None; from worker.cli import main; main()"
+    hidden = "import sys; sys.modules['pyarrow'] = None; from worker.cli.root import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", hidden, "dedupe", str(tmp_path)],
         capture_output=True,

@@ -21,7 +21,7 @@ from tests.support.texts import near_copies
 from tests.worker.cli.inputs.parts import documents_of, lines_of
 from tests.worker.cli.inputs.web import Site, served
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.cli.inputs.remote import shown_address
 from worker.settings.sections import DocumentsSection
 
@@ -177,7 +177,9 @@ def test_an_address_is_shown_without_what_may_be_a_secret(address: str, shown: s
     ],
 )
 def test_a_missing_package_is_named_in_one_line(missing: str, address: str, extra: str) -> None:
-    program = f"import sys; sys.modules[{missing!r}] = None; from worker.cli import main; main()"
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None; from worker.cli.root import main; main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, "dedupe", address],
         capture_output=True,

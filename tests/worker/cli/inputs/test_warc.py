@@ -15,7 +15,7 @@ from tests.support.breadth import slow
 from tests.worker.cli.inputs.made import record, response
 from tests.worker.cli.inputs.parts import documents_of, lines_of, members
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs.files import Inputs
 from worker.settings.sections import DocumentsSection
 
 LATIN = {"Content-Type": "text/html; charset=windows-1252"}

@@ -21,21 +21,6 @@ from worker.formats.registry.documents import RegistryFormat
 from worker.formats.registry.wire_format import Ident, named
 from worker.formats.unreadable import Unreadable
 
-__all__ = [
-    "GUID",
-    "Shelf",
-    "avro",
-    "avro_value",
-    "document_file",
-    "made",
-    "mark",
-    "proto",
-    "read",
-    "record",
-    "serialized",
-    "value_of",
-]
-
 GUID = "89791762-2336-4186-9674-299b90a802e2"
 TIME = 1_700_000_000_000
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import time
 from uuid import uuid4
 
-from worker.index.snapshots import FileEntry, Manifest
+from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import ShardSnapshots
 
 HEADER: dict[str, str | int | float | bool] = {

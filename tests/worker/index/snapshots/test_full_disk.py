@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.breadth import slow
-from worker.index.store import BandStore, StoreOptions
+from worker.index.rocksdb import StoreOptions
+from worker.index.store import BandStore
 
 _FILLED = """
 import os, resource, signal, sys
@@ -21,7 +22,7 @@ from worker.index.directory import ShardDirectories
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.store import StoreOptions
-from worker.stages import StageError
+from worker.stages.base import StageError
 
 path, way = Path(sys.argv[1]), sys.argv[2]
 options = StoreOptions(write_buffer_bytes=1 << 16, flush_documents=5_000)

@@ -8,10 +8,12 @@ import pytest
 
 from tests.support.filling import fill
 from worker.index.header import StoreHeader
-from worker.index.snapshots import Repository, Shipper, Verification
-from worker.index.snapshots.repository import ShardSnapshots
+from worker.index.snapshots.repository import Repository, ShardSnapshots
+from worker.index.snapshots.shipper import Shipper
+from worker.index.snapshots.verification import Verification
 from worker.index.store import BandStore
-from worker.metrics import Metrics, table
+from worker.metrics import table
+from worker.metrics.metrics import Metrics
 
 HEADER: StoreHeader = {"log": "one"}
 

@@ -11,10 +11,14 @@ import msgspec
 import pytest
 
 from tests.worker.index.snapshots.published import FILES, HEADER, Files, manifest, publish
-from worker.index.snapshots import FileEntry, Interrupted, Manifest, Repository, SnapshotDamaged
-from worker.index.snapshots.manifest import MOST_BYTES, ManifestError, decode
-from worker.index.snapshots.repository import ShardSnapshots
-from worker.settings import ConfigurationError
+from worker.index.snapshots.manifest import MOST_BYTES, FileEntry, Manifest, ManifestError, decode
+from worker.index.snapshots.repository import (
+    Interrupted,
+    Repository,
+    ShardSnapshots,
+    SnapshotDamaged,
+)
+from worker.settings.errors import ConfigurationError
 
 
 @pytest.fixture(params=["directory", "object store"])

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from worker.index.snapshots.storage import Storage
-from worker.settings import ConfigurationError
+from worker.settings.errors import ConfigurationError
 
 
 def test_a_place_of_an_unknown_kind_is_named_without_its_credentials() -> None:

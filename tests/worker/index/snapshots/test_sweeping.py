@@ -11,15 +11,17 @@ import pytest
 
 from tests.worker.index.snapshots.published import FILES, HEADER, publish
 from worker.assembly import Assembly
-from worker.bus.memory import MemoryBus
+from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part
 from worker.generations.plan import Plan
-from worker.index.snapshots import Repository, ShardSnapshots, Shipper, Verification
+from worker.index.snapshots.repository import Repository, ShardSnapshots
+from worker.index.snapshots.shipper import Shipper
+from worker.index.snapshots.verification import Verification
 from worker.index.store import BandStore
-from worker.metrics import Metrics
+from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
-from worker.settings import load
+from worker.settings.loading import load
 
 DAY = 86_400.0
 HOUR = 3_600.0
