@@ -32,8 +32,8 @@ from worker.bus.memory.bus import MemoryBus
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
 from worker.process.heap import collecting, limit, relax
-from worker.queries.server import answering
-from worker.queries.service import TURN_SECONDS, QueryService
+from worker.serve.server import answering
+from worker.serve.service import TURN_SECONDS, QueryService
 from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
 

@@ -30,10 +30,10 @@ from worker.bus.memory.bus import MemoryBus
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.process.heap import collecting, limit, relax
-from worker.queries.responder import Respond, Said
-from worker.queries.server import answering
-from worker.queries.service import TURN_SECONDS, QueryService
-from worker.queries.shard_lock import ShardLock
+from worker.serve.responder import Respond, Said
+from worker.serve.server import answering
+from worker.serve.service import TURN_SECONDS, QueryService
+from worker.serve.shard_lock import ShardLock
 from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
 from worker.stages.order import Documents, Placed

@@ -2,7 +2,7 @@
 
 import sys
 
-from worker.queries.openapi import described
+from worker.serve.openapi import described
 
 if __name__ == "__main__":
     sys.stdout.write(described().decode())

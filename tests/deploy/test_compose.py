@@ -17,7 +17,7 @@ from localkafka.jars import jars, java, kafka_version
 from tests.support.command_line import neardup
 from tests.support.prometheus import program
 from worker import __version__
-from worker.queries.rights import Rights
+from worker.serve.rights import Rights
 from worker.settings.loading import load
 from worker.settings.sections import ServeSection
 

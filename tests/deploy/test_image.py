@@ -16,8 +16,8 @@ import pytest
 
 from tests.support.command_line import ROOT
 from tools.crates import NOTICES, linked, notices
-from worker.http.probes import answer
-from worker.http.server import serving
+from worker.probes.probes import answer
+from worker.probes.server import serving
 
 HEALTH = ROOT / "deploy" / "health"
 LICENCES = ("LICENSE", "LICENSE-UNICODE", "LICENSES-CRATES")

@@ -54,11 +54,11 @@ from worker.index.rocksdb import check_mode
 from worker.index.snapshots.manifest import FileEntry, Manifest, ManifestError
 from worker.index.snapshots.manifest import decode as decode_manifest
 from worker.offline.state_versions import StateError, current_index
-from worker.queries.answers import Answer, Reply, encoded
-from worker.queries.correcting import Correct
-from worker.queries.published import duplicate_of
-from worker.queries.questions import BadRequest, Questions
-from worker.queries.reading import _decoded as of_body
+from worker.serve.answers import Answer, Reply, encoded
+from worker.serve.correcting import Correct
+from worker.serve.published import duplicate_of
+from worker.serve.questions import BadRequest, Questions
+from worker.serve.reading import _decoded as of_body
 from worker.settings.model import Settings
 from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
@@ -255,7 +255,7 @@ def _seeds() -> Iterator[Reader]:
     )
     yield Reader(
         "header",
-        ("worker.queries.published", "worker.cli.explain_kafka", "worker.cli.watch"),
+        ("worker.serve.published", "worker.cli.explain_kafka", "worker.cli.watch"),
         _headers,
         (Unreadable,),
         (b'[{"id": "a", "similarity": 0.9}]', b'{"id": "a", "sequence": 5}'),
@@ -589,7 +589,7 @@ def _requests() -> Iterator[Reader]:
     """Yield what reads requests, and answers to our own."""
     yield Reader(
         "request",
-        ("worker.queries.questions",),
+        ("worker.serve.questions",),
         Questions(Settings()).read,
         (BadRequest,),
         (b'{"text": "Seven ministers"}', b'{"queries": [{"document": {"id": "a", "text": "b"}}]}'),
@@ -597,7 +597,7 @@ def _requests() -> Iterator[Reader]:
     )
     yield Reader(
         "request to correct",
-        ("worker.queries.reading",),
+        ("worker.serve.reading",),
         lambda body: of_body(msgspec.json.Decoder(Correct).decode, body),
         (HTTPException,),
         (

@@ -41,7 +41,7 @@ OTHERS: Final = {
     "worker.groups.store": "rows that only this process writes, with RocksDB's checksums",
     "worker.groups.times": "rows that only this process writes, with RocksDB's checksums",
     "worker.offline.evaluation": "verdicts of the same process",
-    "worker.queries.correcting": "notes, which frames with others are refused for",
+    "worker.serve.correcting": "notes, which frames with others are refused for",
     "worker.settings.environment": "the settings of who starts it",
     "worker.settings.loading": "the settings of who starts it",
 }

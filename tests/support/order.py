@@ -23,7 +23,7 @@ LONGEST: Final = (
     "tests/integration/test_truncated_log.py",
     "tests/integration/test_erasure.py",
     "tests/worker/page/test_corrections.py",
-    "tests/worker/queries/test_page_attacks.py",
+    "tests/worker/serve/test_page_attacks.py",
     "tests/chaos/test_redrive.py",
     "tests/integration/test_standby_trim.py",
     "tests/integration/test_poison.py",

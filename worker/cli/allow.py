@@ -29,8 +29,8 @@ from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.cli.sent import documents_there, judged_and_found, places
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
-from worker.queries.correcting import Made, MadeList
-from worker.queries.lookup import Gone, Lookup
+from worker.serve.correcting import Made, MadeList
+from worker.serve.lookup import Gone, Lookup
 from worker.settings.model import Settings
 from worker.settings.units import duration_text
 from worker.stages.corrections import MOST_ALLOWANCES, erasure_name

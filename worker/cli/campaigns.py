@@ -22,7 +22,7 @@ from worker.cli.table_copies import PREFIX
 from worker.cli.verdict_tables import Lines, without_mark
 from worker.groups.components import Components, Name
 from worker.offline.filter import Line
-from worker.queries.group_pages import GROUPS_PATH, Group, GroupMember, Groups
+from worker.serve.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings.model import Settings
 from worker.untrusted import NOT_READ
 from worker.visible import counted

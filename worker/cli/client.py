@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 import msgspec
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.http.server import url as url_of
+from worker.probes.server import url as url_of
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.settings.sections import ServeSection

@@ -25,13 +25,13 @@ from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
 from worker.cli.demo import SAMPLES
 from worker.cli.inputs.files import Inputs
-from worker.http.server import url
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
 from worker.offline.filter import offline_settings
+from worker.probes.server import url
 from worker.process.signals import stopping_on_signals
-from worker.queries.server import answering
-from worker.queries.service import QueryService
+from worker.serve.server import answering
+from worker.serve.service import QueryService
 from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
 

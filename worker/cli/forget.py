@@ -28,7 +28,7 @@ from worker.cli.sent import await_judged, documents_there, judged_and_found, pla
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
-from worker.queries.lookup import Gone, Lookup
+from worker.serve.lookup import Gone, Lookup
 from worker.settings.mask import without_credentials
 from worker.settings.model import Settings
 from worker.topology import Topology

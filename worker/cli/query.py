@@ -20,11 +20,11 @@ from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.formats.unreadable import Unreadable
 from worker.index.errors import StoreDamaged
 from worker.offline.state_versions import StateError
-from worker.queries.answers import Answer, Found, Met, Reply, encoded, rejected
-from worker.queries.asking import Asker
-from worker.queries.pages import PATH
-from worker.queries.questions import Question, Questions
-from worker.queries.state import StateShards
+from worker.serve.answers import Answer, Found, Met, Reply, encoded, rejected
+from worker.serve.asking import Asker
+from worker.serve.pages import PATH
+from worker.serve.questions import Question, Questions
+from worker.serve.state import StateShards
 from worker.settings.model import Settings
 from worker.visible import counted
 

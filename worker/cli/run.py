@@ -20,10 +20,10 @@ from worker.cli.errors import ending_at_once, last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.log import FollowedPlan
 from worker.generations.plan import Plan
-from worker.http.probes import Pages
-from worker.http.server import serving, url
 from worker.loop.tracing import Tracing
 from worker.metrics.metrics import Metrics
+from worker.probes.probes import Pages
+from worker.probes.server import serving, url
 from worker.process.heap import limit, relax
 from worker.process.logs import LogFields, set_up
 from worker.process.service import Service, starting

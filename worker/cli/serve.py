@@ -19,17 +19,17 @@ from worker.bus.kafka.queues import Queues
 from worker.cli.errors import ending_at_once, last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.plan import Plan
-from worker.http.probes import Pages
-from worker.http.server import serving, url
 from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.metrics.metrics import Metrics
+from worker.probes.probes import Pages
+from worker.probes.server import serving, url
 from worker.process.heap import collect_until, limit, relax
 from worker.process.logs import set_up
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
-from worker.queries.server import answering
-from worker.queries.service import QueryService
+from worker.serve.server import answering
+from worker.serve.service import QueryService
 from worker.settings.model import Settings
 from worker.visible import counted
 

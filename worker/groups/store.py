@@ -7,7 +7,7 @@ same write as all that follows from it.
 A shard's matches are noted, durably, before the shard goes past them. So whatever a crash leaves,
 no shard is further than was noted of it, and what is noted again is passed over. Only a store of
 groups that was lost is behind. Then all shards are read again, or the groups begin anew; see
-`worker.queries.following`.
+`worker.serve.following`.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ from worker.generations.generation import Generation
 from worker.generations.log import FollowedPlan
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
-from worker.http.probes import Health
 from worker.index.leftovers import keep_looking
 from worker.loop.loop import Loop
 from worker.loop.tracing import Trace
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
+from worker.probes.probes import Health
 from worker.process.heap import collect_until, show_memory
 from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.breadth import slow
 from tests.support.command_line import dedupe, jsonl, neardup
-from tests.worker.queries.group_server import Server, serving
+from tests.worker.serve.group_server import Server, serving
 
 VERDICTS = jsonl(
     [

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.worker.cli.strangers import listening
-from tests.worker.queries.correction_server import SONG, Server, served
+from tests.worker.serve.correction_server import SONG, Server, served
 from worker.cli.allow import show_corrections
 from worker.cli.client import Client
 from worker.cli.errors import CommandError

@@ -18,15 +18,15 @@ import pytest
 from rich.console import Console
 
 from tests.support.command_line import ROOT, dedupe, jsonl, neardup
-from tests.worker.queries.parts import Site
+from tests.worker.serve.parts import Site
 from worker.app import Application
 from worker.cli import query
-from worker.http.probes import Health, Pages
-from worker.http.server import serving
 from worker.metrics.metrics import Metrics
-from worker.queries.answers import Answer, Found, Reply
-from worker.queries.server import Limits, answering
-from worker.queries.service import QueryService
+from worker.probes.probes import Health, Pages
+from worker.probes.server import serving
+from worker.serve.answers import Answer, Found, Reply
+from worker.serve.server import Limits, answering
+from worker.serve.service import QueryService
 from worker.settings.sections import ServeSection
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."

@@ -19,7 +19,7 @@ from worker.files.closing import Closing
 from worker.groups.reading import GroupsReader
 from worker.offline.embedded import Embedded, create_topics
 from worker.probe import Files, Point, Probe
-from worker.queries.following import Following
+from worker.serve.following import Following
 from worker.settings.model import Settings
 from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION

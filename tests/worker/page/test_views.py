@@ -23,7 +23,7 @@ from tests.worker.page.conftest import (
     served,
     watched,
 )
-from tests.worker.queries.correction_server import LINKS, between
+from tests.worker.serve.correction_server import LINKS, between
 from worker.cli.demo_page import page_of
 from worker.settings.model import Settings
 

@@ -16,11 +16,11 @@ from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
-from worker.http.probes import Health
 from worker.loop.loop import Loop
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
+from worker.probes.probes import Health
 from worker.process.part import PartThread
 from worker.process.service import Service, _pulse, show_what_is_built
 from worker.settings.loading import load

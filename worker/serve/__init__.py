@@ -1,0 +1,1 @@
+"""``neardup serve``: queries, the page, groups and corrections over HTTP."""

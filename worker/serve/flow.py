@@ -1,0 +1,194 @@
+"""How documents pass through the stages: rates, lag and its trend, and who owns which shard."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import monotonic, time
+from typing import NamedTuple
+
+from worker.admin.lag import Lag, LagMeter, committed_of, inputs_of, slowest
+from worker.bus import Bus, BusError, LogReader, TopicPartition
+from worker.files.closing import Closing
+from worker.serve.following import Reached
+from worker.serve.views import Flow, Output, Rejection, Shard, Stage
+from worker.settings.errors import ConfigurationError
+from worker.topology import STAGES, Topology
+from worker.visible import visible
+
+Owners = Callable[[], Mapping[int, str]]
+"""Returns who owns which shard."""
+
+_LEAST_SECONDS = 1.0
+"""A look that is younger is given to whoever asks."""
+_TREND_SECONDS = 120.0
+_RATE_SECONDS = 15.0
+
+
+class _Look(NamedTuple):
+    """What was found at a moment, by the monotonic clock."""
+
+    at: float
+    read: dict[str, int]
+    """The sum of the offsets that each stage has committed."""
+    lag: dict[str, Lag]
+    ends: dict[str, int]
+    """The sum of the ends of each output."""
+    seats: dict[int, int]
+    end: int
+
+
+class FlowLooks(Closing):
+    """Looks at the groups and the ends of the topics when somebody asks. Belongs to one thread."""
+
+    def __init__(
+        self, topology: Topology, bus: Bus, owners: Owners, clock: Callable[[], float] = monotonic
+    ) -> None:
+        """Take what to look at; ``owners`` tells who owns which shard."""
+        self._topology = topology
+        self._bus = bus
+        self._owners = owners
+        self._clock = clock
+        self._looks: deque[_Look] = deque()
+        self._readers: dict[str, LogReader] = {}
+        self._meters: dict[str, LagMeter] = {}
+        self._owned: Mapping[int, str] = {}
+        self._trouble: str | None = None
+
+    def flow(self, reached: Reached, rejected: list[Rejection], trouble: str | None = None) -> Flow:
+        """Return the present state; ``reached`` is how far this server's copies are.
+
+        ``trouble`` is what keeps rejections from being read.
+        """
+        if not self._looks or self._clock() - self._looks[-1].at >= _LEAST_SECONDS:
+            self._try()
+        looks = self._looks
+        shards = range(self._topology.layout.shards)
+        return Flow(
+            self._topology.app,
+            int(1_000 * time()),
+            [self._stage(name) for name in STAGES] if looks else [],
+            [
+                Output(name, topic, self._rate(partial(_end_of, topic)))
+                for name, topic in self._outputs().items()
+            ],
+            [self._shard(number, reached) for number in shards],
+            rejected,
+            self._trouble or trouble,
+        )
+
+    def _try(self) -> None:
+        """Look; what can't be read is noted."""
+        try:
+            look = self._look()
+            self._owned = self._owners()
+        except (BusError, ConfigurationError) as error:
+            self._trouble = visible(str(error))
+            self.close()
+            return
+        self._trouble = None
+        self._looks.append(look)
+        while look.at - self._looks[0].at > _TREND_SECONDS:
+            self._looks.popleft()
+
+    def _look(self) -> _Look:
+        topology = self._topology
+        read, lag = {}, {}
+        seats: dict[int, int] = {}
+        for stage in STAGES:
+            inputs = inputs_of(topology, stage)
+            reader = self._reader(stage)
+            committed = committed_of(reader, inputs)
+            if stage == "index":
+                seats = {place.partition: at for place, at in committed.items()}
+            at = slowest(topology, committed)
+            ranges = {place: reader.watermarks(place) for place in at}
+            spans = {place: (max(low, at[place]), high) for place, (low, high) in ranges.items()}
+            read[stage] = sum(at.values())
+            lag[stage] = self._meters[stage].measure(spans)
+        index = self._reader("index")
+        end = index.watermarks(topology.order)[1]
+        return _Look(self._clock(), read, lag, self._ends(), seats, end)
+
+    def _ends(self) -> dict[str, int]:
+        """Return the sums of the ends of the outputs."""
+        topics = list(self._outputs().values())
+        reader = self._reader("serve")
+        return {
+            topic: sum(
+                reader.watermarks(TopicPartition(topic, number))[1] for number in range(count or 0)
+            )
+            for topic, count in self._bus.partitions(topics).items()
+        }
+
+    def _outputs(self) -> dict[str, str]:
+        one = self._topology
+        return {"unique": one.unique, "duplicate": one.duplicate, "rejected": one.rejected}
+
+    def _reader(self, stage: str) -> LogReader:
+        if stage not in self._readers:
+            topology = self._topology
+            if stage == "serve":
+                topics = set(self._outputs().values())
+            else:
+                topics = {
+                    topology.log_of(TopicPartition(topic, 0)).topic
+                    for topic in inputs_of(topology, stage)
+                }
+            reader = self._bus.log_reader(topology.group(stage), topics)
+            self._readers[stage] = reader
+            self._meters[stage] = LagMeter(reader)
+        return self._readers[stage]
+
+    def _rate(self, value: Callable[[_Look], int], seconds: float = _RATE_SECONDS) -> float | None:
+        """Return by how much a value grows in a second; None after one look."""
+        looks = self._looks
+        if len(looks) < 2:  # noqa: PLR2004 -- a rate needs two
+            return None
+        last = looks[-1]
+        first = next(one for one in looks if last.at - one.at <= seconds or one is looks[-2])
+        return (value(last) - value(first)) / max(last.at - first.at, 1e-3)
+
+    def _stage(self, name: str) -> Stage:
+        lag = self._looks[-1].lag[name]
+        trend = self._rate(lambda look: look.lag[name].records, _TREND_SECONDS)
+        shrinks = trend is not None and trend < 0 and lag.records > 0
+        return Stage(
+            name,
+            "frames" if name == "index" else "documents",
+            _rounded(self._rate(lambda look: look.read[name])),
+            lag.records,
+            _rounded(lag.seconds),
+            _rounded(trend),
+            _rounded(lag.records / -trend) if shrinks and trend is not None else None,
+        )
+
+    def _shard(self, number: int, reached: Reached) -> Shard:
+        lag = 0
+        if self._looks:
+            look = self._looks[-1]
+            if look.lag["index"].records:  # Without one, only a marker follows the last frame.
+                lag = max(0, look.end - look.seats.get(number, 0))
+        return Shard(
+            number,
+            self._owned.get(number),
+            lag,
+            reached.behind.get(number),
+            number in reached.warming,
+        )
+
+    def close(self) -> None:
+        """Close the readers; a later look makes new ones."""
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+        self._meters.clear()
+
+
+def _end_of(topic: str, look: _Look) -> int:
+    return look.ends[topic]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)

@@ -1,0 +1,94 @@
+"""Reads what the headers of a published record say of its document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from worker.bus import Record
+from worker.formats.base import DocumentFormat
+from worker.serve.answers import First
+from worker.serve.views import Document, Duplicate, Match
+from worker.untrusted import NOT_READ
+from worker.wire.headers import FIRST, MATCHES, SEQUENCE, SOURCE, VERDICT, number
+
+_EXCERPT = 400
+"""The characters of a text, and of an id, in a list."""
+_MATCHES = 20
+_HEADERS = 100
+
+_matches = msgspec.json.Decoder(list[Match]).decode
+_first = msgspec.json.Decoder(First | None).decode
+
+
+def header(record: Record, name: str) -> bytes | None:
+    """Return the value of a header; of several with the name, the last one's."""
+    return next((value for key, value in reversed(record.headers) if key == name), None)
+
+
+def source_of(record: Record) -> str | None:
+    """Return ``partition-offset`` of the document; None if neardup didn't judge the record."""
+    given = header(record, SOURCE)
+    if given is None:
+        return None
+    return "-".join(given.decode(errors="replace").rsplit("-", 2)[1:])
+
+
+def ident_of(documents: DocumentFormat, record: Record) -> str:
+    """Return the id under which the index knows the document."""
+    own = documents.whole(record)
+    found = documents.identify(own.value or b"", own.key)
+    if found is None:
+        return (header(record, SOURCE) or b"").decode(errors="replace")
+    return found.decode(errors="replace")
+
+
+def _listed(record: Record) -> Sequence[Match]:
+    """Return the matches. Headers may be forged, so what is none is left out."""
+    try:
+        listed = _matches(header(record, MATCHES) or b"[]")[:_MATCHES]
+        first = _first(header(record, FIRST) or b"null")
+    except NOT_READ:
+        return ()
+    if first is None:
+        return listed
+    return [
+        msgspec.structs.replace(one, sequence=first.sequence) if one.id == first.id else one
+        for one in listed
+    ]
+
+
+def duplicate_of(documents: DocumentFormat, record: Record) -> Duplicate | None:
+    """Return the summary of a record of *duplicate*; None if it was only passed on."""
+    source = source_of(record)
+    if source is None or header(record, VERDICT) is None:
+        return None
+    return Duplicate(
+        ident_of(documents, record),
+        number(header(record, SEQUENCE)) or 0,
+        source,
+        record.timestamp,
+        documents.excerpt(documents.whole(record).value or b"")[:_EXCERPT],
+        list(_listed(record)),
+    )
+
+
+def document_of(documents: DocumentFormat, record: Record, verdict: str) -> Document | None:
+    """Return the document in a record of *unique* or *duplicate*; None if it was passed on."""
+    found = duplicate_of(documents, record)
+    if found is None:
+        return None
+    return Document(
+        found.id,
+        found.sequence,
+        found.source,
+        found.time,
+        "duplicate" if verdict == "duplicate" else "unique",
+        found.text,
+        found.matches,
+        [
+            (name[:_EXCERPT], (value or b"")[:_EXCERPT].decode(errors="replace"))
+            for name, value in record.headers[:_HEADERS]
+        ],
+    )

@@ -1,0 +1,237 @@
+"""What the page and other clients read, as it is in JSON. `worker.serve.openapi` describes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from worker.differences import Span
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why there is no answer."""
+
+    error: str
+
+
+class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a page sends to sign in: the content of a token's file."""
+
+    token: str
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """What a client may do with the token or the cookie that it sends."""
+
+    may_read: bool
+    may_correct: bool
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A document that a duplicate matched, as its header has it. ``similarity`` is estimated.
+
+    ``sequence`` is known of the earliest match.
+    """
+
+    id: str
+    similarity: float
+    sequence: int | None = None
+
+
+class Duplicate(msgspec.Struct, frozen=True):
+    """A duplicate that was published.
+
+    ``source`` is ``partition-offset`` in the topic of the documents, ``time`` that of the record in
+    ms since 1970, ``text`` the beginning of the document's text. ``matches`` are best first.
+    """
+
+    id: str
+    sequence: int
+    source: str
+    time: int
+    text: str
+    matches: list[Match]
+
+
+class Duplicates(msgspec.Struct, frozen=True):
+    """Duplicates, the latest first; ``next`` is the cursor of those before them."""
+
+    duplicates: list[Duplicate]
+    next: str | None
+
+
+class News(msgspec.Struct, frozen=True):
+    """The data of an event of the stream: the latest of ``of`` duplicates since the last event."""
+
+    duplicates: list[Duplicate]
+    of: int
+
+
+Sequence = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""The number of a document."""
+
+
+class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One side of a comparison: a text, or the document with a sequence number."""
+
+    text: str | msgspec.UnsetType = msgspec.UNSET
+    sequence: Sequence | msgspec.UnsetType = msgspec.UNSET
+
+
+class Right(Side, frozen=True, forbid_unknown_fields=True):
+    """The right side; also the document with the id ``match`` that the left one matches."""
+
+    match: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Two texts to compare."""
+
+    left: Side
+    right: Right
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """One of two documents. ``gone`` says why there is no text of it."""
+
+    id: str | None
+    sequence: int | None
+    source: str | None
+    time: int | None
+    characters: int
+    gone: str | None = None
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Two documents side by side.
+
+    ``spans`` are the two texts, or nothing if one is gone or can't be judged; ``reason`` says why
+    then. ``cut``: they are parts of longer texts. ``coarse``: there are so many differences that
+    neighbours were judged together: each of them counts if one does. ``similarity`` is exact, and
+    None for texts that are too long for that; ``estimate`` is what the index knows, and ``error``
+    its standard error. ``shared`` are the numbers of the bands that both have, of ``bands`` of
+    ``rows`` slots each.
+    ``left_out``: how many listed lines (`similarity.boilerplate`) of each weren't compared.
+    """
+
+    left: Compared
+    right: Compared
+    spans: list[Span]
+    cut: bool
+    coarse: bool
+    reason: str | None
+    verdict: Literal["unique", "duplicate"] | None
+    threshold: float
+    similarity: float | None
+    estimate: float | None
+    error: float | None
+    shared: list[int]
+    bands: int
+    rows: int
+    same_text: bool
+    left_out: tuple[int, int] = (0, 0)
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document.
+
+    Of one that was searched for, ``text`` is the beginning, and the rest is as it was published. Of
+    one that was asked for by its number, ``text`` is whole, and there are no headers and matches.
+    """
+
+    id: str
+    sequence: int
+    source: str
+    time: int
+    verdict: Literal["unique", "duplicate"] | None
+    text: str
+    matches: list[Match]
+    headers: list[tuple[str, str]]
+
+
+class Documents(msgspec.Struct, frozen=True):
+    """Documents that were searched for, the latest first.
+
+    ``searched`` offsets of the outputs were read. ``complete``: all that they hold were.
+    """
+
+    documents: list[Document]
+    searched: int
+    complete: bool
+
+
+class Sought(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What documents are asked for by: an id, a header (``name`` or ``name=value``), or a number.
+
+    These are parameters of their own in the address.
+    """
+
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    header: str | msgspec.UnsetType = msgspec.UNSET
+    sequence: Sequence | msgspec.UnsetType = msgspec.UNSET
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """The documents that were rejected for a reason, as far as this server has read them.
+
+    ``detail``, ``source``, ``time`` and ``text`` are those of the latest. ``command`` sends them
+    through the filter again.
+    """
+
+    reason: str
+    count: int
+    detail: str
+    source: str
+    time: int
+    text: str
+    command: str
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A stage: what it reads in a second, and what it has yet to read.
+
+    ``trend`` is by how many records a second ``lag`` grows. ``clear_seconds`` is when it will be
+    cleared at this trend, if it shrinks.
+    """
+
+    name: str
+    unit: Literal["documents", "frames"]
+    per_second: float | None
+    lag: int
+    lag_seconds: float | None
+    trend: float | None
+    clear_seconds: float | None
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A topic that results are published to. Its rate counts transaction markers as well."""
+
+    name: str
+    topic: str
+    per_second: float | None
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """A shard: who owns it, and how far its owner and this server's copy are behind.
+
+    ``restoring``: this server's copy can't answer yet.
+    """
+
+    number: int
+    owner: str | None
+    lag: int
+    copy_behind: int | None
+    restoring: bool
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """How documents pass through the stages. ``trouble`` says what can't be read."""
+
+    app: str
+    time: int
+    stages: list[Stage]
+    outputs: list[Output]
+    shards: list[Shard]
+    rejected: list[Rejection]
+    trouble: str | None
