@@ -14,7 +14,7 @@ from lsh.index import BucketRules, DocumentBatch
 from worker.index.memory import StoreMemory
 from worker.index.rocksdb import StoreOptions
 from worker.index.store import BandStore
-from worker.wire.layout import Layout
+from worker.wire.frame import Layout
 
 _BUFFER_BYTES = 96 << 20
 _INDEX_BYTES = 950_000_000 - (112 << 20)

@@ -38,7 +38,7 @@ from worker.formats.registry.documents import RegistryFormat
 from worker.stages.fingerprint import Fingerprint
 from worker.stages.reject_limit import RejectLimit
 from worker.topology import Topology
-from worker.wire.layout import Layout
+from worker.wire.frame import Layout
 
 DOCUMENTS = 20_000
 BURST = 2_000

@@ -29,7 +29,7 @@ from worker.stages.reject_limit import RejectLimit
 from worker.topology import Topology
 from worker.wire.codec import decode
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.layout import Layout
+from worker.wire.frame import Layout
 
 DOCUMENTS: Final = 20_000
 PARTITIONS: Final = 4

@@ -59,7 +59,7 @@ from worker.stages.refingerprint import Refingerprint
 from worker.stages.reject_limit import RejectLimit
 from worker.stages.route import Route
 from worker.topology import Topology
-from worker.wire.aside import by_partition
+from worker.wire.frame import by_partition
 
 _IN_USE = InUse()
 _FRAMES_BYTES = 5 << 19

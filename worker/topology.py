@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from worker.bus import TopicPartition
-from worker.wire.layout import Layout
+from worker.wire.frame import Layout
 
 STAGES = ("fingerprint", "index", "route")
 

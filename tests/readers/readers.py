@@ -63,10 +63,9 @@ from worker.settings.model import Settings
 from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
-from worker.wire.codec import FrameError, decode
+from worker.wire.codec import FrameError, HandOver, decode, hand_over
 from worker.wire.corrections import CorrectionError, Request
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.hand_over import HandOver, hand_over
 from worker.wire.matches import MatchFrame
 
 _ID: Final = 1_024
@@ -226,7 +225,7 @@ def _seeds() -> Iterator[Reader]:
     )
     yield Reader(
         "hand-over",
-        ("worker.wire.hand_over",),
+        ("worker.wire.codec",),
         lambda value: hand_over(value, "layout"),
         (FrameError,),
         (HandOver("layout", 3).encode(),),

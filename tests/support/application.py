@@ -28,7 +28,7 @@ from worker.bus import BusError, Outgoing, Record, TopicPartition
 from worker.settings.loading import load
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire.hand_over import hand_over
+from worker.wire.codec import hand_over
 
 FLUSH_SECONDS: Final = 60.0
 SEAT_SECONDS: Final = 60.0

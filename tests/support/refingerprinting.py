@@ -23,12 +23,11 @@ from worker.stages.fingerprint import Fingerprint
 from worker.stages.refingerprint import Refingerprint
 from worker.stages.reject_limit import RejectLimit
 from worker.topology import Topology
-from worker.wire.codec import decode
+from worker.wire.codec import HandOver, decode, hand_over
 from worker.wire.corrections import Request
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.hand_over import HandOver, hand_over
+from worker.wire.frame import Layout
 from worker.wire.headers import CORRECTION
-from worker.wire.layout import Layout
 
 START = 1_700_000_000_000
 ALLOWANCE = 60_000

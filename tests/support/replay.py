@@ -25,8 +25,7 @@ from worker.topology import Topology
 from worker.wire.codec import decode, encode
 from worker.wire.corrections import ALLOWED
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.frame import POSITION_BITS
-from worker.wire.layout import Layout
+from worker.wire.frame import POSITION_BITS, Layout
 from worker.wire.matches import MatchFrame
 
 Found = tuple[float, str, float | None]

@@ -29,8 +29,7 @@ from worker.stages.judge import Judge
 from worker.stages.reject_limit import RejectLimit
 from worker.stages.route import Route
 from worker.topology import Topology
-from worker.wire.aside import SetAside
-from worker.wire.layout import Layout
+from worker.wire.frame import Layout, SetAside
 
 LAYOUT = "layout"
 PARAMETERS = Parameters()

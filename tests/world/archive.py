@@ -9,7 +9,7 @@ from tests.support.checker.history import History, Sighting, frame_ranges, sight
 from worker.bus import LogReader, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
 from worker.topology import Topology
-from worker.wire.hand_over import hand_over
+from worker.wire.codec import hand_over
 
 _ALL: Final = 1 << 30
 

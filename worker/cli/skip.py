@@ -20,7 +20,7 @@ from worker.generations.plan import Plan
 from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import counted
-from worker.wire.aside import SetAside
+from worker.wire.frame import SetAside
 
 _LEAST_MEMORY = 64 << 20
 

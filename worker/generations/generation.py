@@ -11,7 +11,7 @@ import msgspec
 from lsh import SWITCHES, Parameters
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire.layout import Layout
+from worker.wire.frame import Layout
 
 
 class Signing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

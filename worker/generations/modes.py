@@ -9,7 +9,7 @@ from typing import NamedTuple
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
 from worker.topology import Topology
-from worker.wire.aside import SetAside
+from worker.wire.frame import SetAside
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from worker.bus import Outgoing
 from worker.generations.generation import Generation, Signing
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire.aside import SetAside
-from worker.wire.hand_over import HandOver
+from worker.wire.codec import HandOver
+from worker.wire.frame import SetAside
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

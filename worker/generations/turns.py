@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from worker.bus import Record, TopicPartition, state_of
-from worker.wire.hand_over import NO_FRAME, hand_over
+from worker.wire.codec import NO_FRAME, hand_over
 
 WAITING: Final = "waiting"
 """The state of a shard that nobody reads for yet, and of a partition that was not begun."""

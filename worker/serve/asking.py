@@ -22,7 +22,7 @@ from worker.index.store_reader import MetBucket, ShardAnswer, StoreReader
 from worker.serve.answers import Answer, First, Found, Met, rejected
 from worker.serve.questions import Question
 from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, nearest
-from worker.wire.layout import Layout
+from worker.wire.frame import Layout
 
 T = TypeVar("T")
 

@@ -39,7 +39,7 @@ from worker.stages.base import StageError
 from worker.stages.corrections import Corrections, erasure_name
 from worker.stages.judge import pass_over
 from worker.stages.order import Documents, FrameOutOfPlace, Placed
-from worker.wire.hand_over import hand_over
+from worker.wire.codec import hand_over
 
 T = TypeVar("T")
 

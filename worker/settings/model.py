@@ -32,8 +32,7 @@ from worker.settings.sections import (
     WorkerSection,
 )
 from worker.topology import Topology
-from worker.wire.frame import FRAME_BYTES
-from worker.wire.layout import Layout
+from worker.wire.frame import FRAME_BYTES, Layout
 from worker.wire.matches import answer_bytes
 
 ENV_PREFIX = "NEARDUP_"

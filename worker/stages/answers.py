@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lsh._core import Matches
 from lsh.index import Match
 from worker.stages.order import Placed
-from worker.wire.ids import Ids, nameable
+from worker.wire.ids import NO_TOMBSTONES, TOMBSTONE_BYTES, Ids, Tombstones, nameable
 from worker.wire.matches import (
     CONTAINMENT_BYTES,
     MATCH_BYTES,
@@ -20,7 +20,6 @@ from worker.wire.matches import (
     ROW_BYTES,
     MatchFrame,
 )
-from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, Tombstones
 
 
 def listed(found: Matches) -> list[Match]:

@@ -47,10 +47,9 @@ from worker.stages.framing import (
 from worker.stages.guard import guarded
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
-from worker.wire.aside import SetAside, beyond
 from worker.wire.codec import encode
 from worker.wire.corrections import Correction, CorrectionError, Request
-from worker.wire.frame import FRAME_BYTES
+from worker.wire.frame import FRAME_BYTES, SetAside, beyond
 from worker.wire.headers import CORRECTION, corrects, rejection
 
 _log = logging.getLogger(__name__)

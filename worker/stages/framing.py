@@ -16,8 +16,7 @@ from lsh import Fingerprinter
 from worker.wire.corrections import Correction, CorrectionError
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
 from worker.wire.frame import ACCOUNTED_OFFSETS, POSITION_BITS
-from worker.wire.ids import Ids
-from worker.wire.tombstones import TOMBSTONE_BYTES, Tombstones
+from worker.wire.ids import TOMBSTONE_BYTES, Ids, Tombstones
 
 
 def checksum(payload: bytes) -> int:

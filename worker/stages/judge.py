@@ -14,8 +14,8 @@ from worker.stages.corrections import Corrected, corrected
 from worker.stages.coverage import Coverage
 from worker.stages.order import Documents, Placed, covered, placed
 from worker.stages.ownership import ShardStore
-from worker.wire.hand_over import hand_over
-from worker.wire.layout import Layout
+from worker.wire.codec import hand_over
+from worker.wire.frame import Layout
 
 
 class Judgement(NamedTuple):

@@ -22,8 +22,7 @@ from worker.stages.base import StageError
 from worker.stages.coverage import Coverage
 from worker.wire.codec import RefusedFrame, decode
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.frame import POSITION_BITS
-from worker.wire.layout import Layout
+from worker.wire.frame import POSITION_BITS, Layout
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 

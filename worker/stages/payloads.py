@@ -11,7 +11,7 @@ from operator import attrgetter
 from worker.bus import LogReader, OffsetOutOfRange, PartitionUnreadable, Record, TopicPartition
 from worker.stages.base import StageError, unread
 from worker.stages.budget import record_cost
-from worker.wire.aside import SetAside, beyond
+from worker.wire.frame import SetAside, beyond
 
 _log = logging.getLogger(__name__)
 

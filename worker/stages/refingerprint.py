@@ -22,11 +22,9 @@ from worker.stages.order import follow, placed
 from worker.stages.payloads import Payloads
 from worker.stages.replacement import Found, Replacement, Signer
 from worker.topology import Topology
-from worker.wire.aside import SetAside
-from worker.wire.codec import encode
+from worker.wire.codec import NO_FRAME, HandOver, encode, hand_over
 from worker.wire.fingerprints import document_bytes
-from worker.wire.frame import FRAME_BYTES
-from worker.wire.hand_over import NO_FRAME, HandOver, hand_over
+from worker.wire.frame import FRAME_BYTES, SetAside
 
 _log = logging.getLogger(__name__)
 

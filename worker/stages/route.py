@@ -34,8 +34,8 @@ from worker.stages.unpacking import Found, Judged, allowance, best
 from worker.stages.waits import Waits
 from worker.topology import Topology
 from worker.visible import excerpt
-from worker.wire.aside import SetAside, beyond
 from worker.wire.codec import answer
+from worker.wire.frame import SetAside, beyond
 from worker.wire.headers import (
     ALLOWED_BY,
     FIRST,

@@ -1,8 +1,11 @@
-"""Encodes and decodes frames, and defines which versions are written and read.
+"""Encodes and decodes the records of the internal topics, and defines their versions.
 
 A frame of any version begins with its layout, its partition and its range. So its bytes alone tell
 what a record is, the same to every reader: a frame that can be carried out; one that is refused,
 whose range is known; one of another version or layout, at which a worker stops; or nothing.
+
+One record of ``fingerprints`` is no frame: the hand-over, at which another generation of the index
+takes over.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from worker.visible import excerpt
 from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
 from worker.wire.frame import Frame, envelope
-from worker.wire.matches import MatchFrame, PackedAny, PackedMatches
+from worker.wire.matches import MatchFrame, PackedMatches
 
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
 _Packed = PackedFingerprints | PackedMatches
@@ -28,7 +31,7 @@ VERSIONS: dict[type, int] = {FingerprintFrame: 4, MatchFrame: 2}
 
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
     (FingerprintFrame, 4): msgspec.msgpack.Decoder(PackedFingerprints),
-    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedAny),
+    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedMatches),
 }
 """The versions that are read. Fingerprints of earlier versions have another number for no time, or
 are of earlier schemes."""
@@ -58,7 +61,7 @@ class RefusedFrame(FrameError):
 
 def encode(frame: FingerprintFrame | MatchFrame) -> bytes:
     """Return the frame's bytes: one byte of version, then msgpack."""
-    return bytes((VERSIONS[type(frame)],)) + _encoder.encode(frame.packed())
+    return bytes((VERSIONS[type(frame)],)) + _encoder.encode(frame.packed().written())
 
 
 def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
@@ -124,3 +127,45 @@ def answer(data: bytes | None, layout: str, shard: int) -> MatchFrame | None:
             return None
         raise
     return found if found.shard == shard else None
+
+
+NO_FRAME = -1
+"""In the place of a generation: the record is no frame and no hand-over, and changes nothing."""
+
+_HAND_OVER = 0x81
+"""The first byte of a hand-over. No frame has this version: earlier workers refuse the record."""
+
+
+class HandOver(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The end of all earlier generations, and the begin of this one.
+
+    ``layout`` is that of the frames around it. Earlier generations answer for the frames before
+    it, and this one for the frames after it.
+    """
+
+    layout: str
+    generation: int
+
+    def encode(self) -> bytes:
+        """Return the record's value: one byte of version, then msgpack."""
+        return bytes((_HAND_OVER,)) + _encoder.encode(self)
+
+
+_hand_overs = msgspec.msgpack.Decoder(HandOver)
+
+
+def hand_over(data: bytes | None, layout: str) -> int | None:
+    """Return the generation that takes over at a record of ``fingerprints``; None at a frame.
+
+    Raises:
+        FrameError: the record is a hand-over of another layout.
+    """
+    if not data or data[0] != _HAND_OVER:
+        return NO_FRAME if envelope(data) is None else None
+    try:
+        found = _hand_overs.decode(memoryview(data)[1:])
+    except NOT_READ:
+        return NO_FRAME
+    if found.layout != layout:
+        raise FrameError(f"a hand-over has layout {found.layout}, but this worker's is {layout}")
+    return max(NO_FRAME, found.generation)

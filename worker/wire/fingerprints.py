@@ -23,8 +23,15 @@ from worker.wire.columns import (
 )
 from worker.wire.corrections import Correction
 from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS, Frame
-from worker.wire.ids import ID_BYTES, Ids, PackedIds
-from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, PackedTombstones, Tombstones
+from worker.wire.ids import (
+    ID_BYTES,
+    NO_TOMBSTONES,
+    TOMBSTONE_BYTES,
+    Ids,
+    PackedIds,
+    PackedTombstones,
+    Tombstones,
+)
 
 _SPARE_BYTES = 5
 """A margin for each document, to cover the frame's own bytes."""
@@ -69,18 +76,18 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     @classmethod
     def nothing(cls, frame: Frame, accounted: npt.NDArray[np.uint32]) -> Self:
         """Return a frame of the same range without documents; ``accounted`` as in the class."""
-        of = {dtype: np.empty(0, dtype) for dtype in (I64, U32, U64)}
+        none = {dtype: np.empty(0, dtype) for dtype in (I64, U32, U64)}
         return cls(
             frame.layout,
             frame.partition,
             frame.start,
             frame.end,
-            of[U32],
-            of[I64],
-            of[U64],
+            none[U32],
+            none[I64],
+            none[U64],
             Ids.pack(()),
-            of[U32],
-            of[U64],
+            none[U32],
+            none[U64],
             np.empty((0, 0), np.uint8),
             accounted,
         )
@@ -126,6 +133,10 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
     tombstones: PackedTombstones | None
     corrections: tuple[Correction, ...] = ()
 
+    def written(self) -> Self:
+        """Return what is written: all fields."""
+        return self
+
     def frame(self) -> FingerprintFrame:
         """Return the frame, which every shard can carry out.
 
@@ -161,8 +172,8 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             tombstones,
             self.corrections,
         )
-        for one in self.corrections:
-            one.check()
+        for correction in self.corrections:
+            correction.check()
         if frame.handed_on > _MOST_HANDED_ON:
             raise ColumnError(f"accounted has {len(frame.accounted)} offsets, too many to answer")
         return frame
@@ -192,7 +203,7 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
         accounted = offsets_column("accounted", self.accounted, within)
         if among(accounted, offsets).any():
             raise ColumnError("accounted has offsets of documents")
-        corrected = [one.offset for one in self.corrections]
+        corrected = [correction.offset for correction in self.corrections]
         if any(after <= before for before, after in pairwise([-1, *corrected, min(within, _U32)])):
             raise ColumnError("corrections does not ascend within the frame")
         others = {"corrections": np.array(corrected, U32)}

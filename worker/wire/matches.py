@@ -21,8 +21,7 @@ from worker.wire.columns import (
     packed,
 )
 from worker.wire.frame import POSITION_BITS, Frame
-from worker.wire.ids import ID_BYTES, Ids, PackedIds
-from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
+from worker.wire.ids import ID_BYTES, NO_TOMBSTONES, Ids, PackedIds, PackedTombstones, Tombstones
 
 ROW_BYTES = U32.itemsize + U16.itemsize
 """The bytes of a document that has matches, in a `MatchFrame`."""
@@ -116,7 +115,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
 
     def packed(self) -> PackedMatches:
         """Return the frame in its written form."""
-        without = PackedMatches(
+        return PackedMatches(
             self.layout,
             self.partition,
             self.start,
@@ -133,23 +132,15 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
             packed(self.sequences, U64),
             self.ids.packed(),
             packed(self.accounted, U32),
+            any_packed(self.containments, F32),
+            any_packed(self.forgetting, U32),
+            self.forgotten.packed() if len(self.forgotten) else None,
+            self.refused,
         )
-        others = self.containments, self.forgetting, self.refused
-        if all(one is None for one in others) and not len(self.forgotten):
-            return without
-        fields = msgspec.structs.asdict(without)
-        fields |= {
-            "containments": any_packed(self.containments, F32),
-            "forgetting": any_packed(self.forgetting, U32),
-            "forgotten": self.forgotten.packed() if len(self.forgotten) else None,
-        }
-        if self.refused is None:
-            return PackedWhole(**fields)
-        return PackedAny(**fields, refused=self.refused)
 
 
 class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form of a frame without containments and tombstones."""
+    """The written form. Fields at the end that most frames lack are left out."""
 
     shard: int
     number: int
@@ -163,13 +154,26 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
     sequences: memoryview
     ids: PackedIds
     accounted: memoryview
+    containments: memoryview | None = None
+    forgetting: memoryview | None = None
+    forgotten: PackedTombstones | None = None
+    refused: str | None = None
+
+    def written(self) -> tuple[object, ...]:
+        """Return the fields that are written."""
+        fields = msgspec.structs.astuple(self)
+        if self.refused is not None:
+            return fields
+        optional = self.containments, self.forgetting, self.forgotten
+        return fields[: -1 if any(field is not None for field in optional) else -4]
 
     def frame(self) -> MatchFrame:
         """Return the frame.
 
         Raises:
             ColumnError: columns that must have the same length differ, ``counts`` doesn't add up
-                to the number of matches, or a value is out of range.
+                to the number of matches, or a value is out of range. See also
+                `PackedTombstones.tombstones`.
         """
         within = self.end - self.start
         offsets = offsets_column("offsets", self.offsets, within)
@@ -187,6 +191,8 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
         which = column("which", self.which, U16, matches)
         if matches and (last := int(which.max())) >= named:
             raise ColumnError(f"which points at document {last} of {named}")
+        containments = self.containments
+        forgetting = self.forgetting
         return MatchFrame(
             self.layout,
             self.partition,
@@ -204,49 +210,14 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
             column("sequences", self.sequences, U64, named),
             self.ids.ids(named),
             offsets_column("accounted", self.accounted, within),
+            None if containments is None else _shares("containments", containments, matches),
+            None if forgetting is None else offsets_column("forgetting", forgetting, within),
+            NO_TOMBSTONES if self.forgotten is None else self.forgotten.tombstones(within),
+            self.refused,
         )
 
     def rejected(self) -> None:
         """Return that nobody can tell which documents *fingerprint* has rejected."""
-
-
-class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form of a frame that isn't refused."""
-
-    containments: memoryview | None = None
-    forgetting: memoryview | None = None
-    forgotten: PackedTombstones | None = None
-
-    def frame(self) -> MatchFrame:
-        """Return the frame.
-
-        Raises:
-            ColumnError: see `PackedMatches.frame` and `PackedTombstones.tombstones`.
-        """
-        frame, within = super().frame(), self.end - self.start
-        if self.containments is not None:
-            shares = _shares("containments", self.containments, len(frame.which))
-            frame = msgspec.structs.replace(frame, containments=shares)
-        if self.forgetting is not None:
-            forgetting = offsets_column("forgetting", self.forgetting, within)
-            frame = msgspec.structs.replace(frame, forgetting=forgetting)
-        if self.forgotten is not None:
-            frame = msgspec.structs.replace(frame, forgotten=self.forgotten.tombstones(within))
-        return frame
-
-
-class PackedAny(PackedWhole, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form of any frame."""
-
-    refused: str | None = None
-
-    def frame(self) -> MatchFrame:
-        """Return the frame.
-
-        Raises:
-            ColumnError: see `PackedWhole.frame`.
-        """
-        return msgspec.structs.replace(super().frame(), refused=self.refused)
 
 
 def _shares(name: str, data: memoryview, count: int) -> npt.NDArray[np.float32]:

@@ -17,10 +17,9 @@ from worker.index.contents import StoredRecord
 from worker.index.store import BandStore
 from worker.stages.judge import pass_over
 from worker.topology import Topology
-from worker.wire.codec import decode
+from worker.wire.codec import decode, hand_over
 from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.frame import POSITION_BITS
-from worker.wire.hand_over import hand_over
 
 ALLOWANCE_MS = 60_000
 """By default a document's time is at most so far after the log's."""

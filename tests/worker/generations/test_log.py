@@ -23,7 +23,7 @@ from worker.generations.plan import (
     handed_over,
 )
 from worker.settings.loading import load as settings_of
-from worker.wire.hand_over import hand_over
+from worker.wire.codec import hand_over
 
 SETTINGS = settings_of(None, {"app": "a"})
 BASE = SETTINGS.topology(1)

@@ -13,9 +13,9 @@ from worker.bus.fetches import Fetches
 from worker.bus.memory.bus import MemoryBus
 from worker.loop.loop import Loop
 from worker.stages.base import Stage
-from worker.wire.aside import SetAside
 from worker.wire.codec import decode
 from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import SetAside
 
 PLACE = TopicPartition("documents", 0)
 COUNT = 10

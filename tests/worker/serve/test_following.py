@@ -22,7 +22,7 @@ from worker.settings.model import Settings
 from worker.stages.base import StageError
 from worker.stages.judge import Judge, Judgement
 from worker.stages.order import Documents
-from worker.wire.hand_over import HandOver
+from worker.wire.codec import HandOver
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 20.0

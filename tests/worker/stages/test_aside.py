@@ -21,9 +21,9 @@ from tests.support.stages import (
 )
 from worker.bus import Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.stages.fingerprint import Fingerprint
-from worker.wire.aside import SetAside, beyond
 from worker.wire.codec import decode
 from worker.wire.fingerprints import FingerprintFrame
+from worker.wire.frame import SetAside, beyond
 
 ASIDE = (SetAside(0, 2, 5),)
 MATCHES = TopicPartition("app.matches-0", 0)

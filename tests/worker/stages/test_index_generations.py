@@ -23,8 +23,7 @@ from worker.generations.turns import BUILDING, WAITING
 from worker.index.store import BandStore
 from worker.stages.base import Burst
 from worker.stages.index import Index
-from worker.wire.codec import decode
-from worker.wire.hand_over import HandOver
+from worker.wire.codec import HandOver, decode
 from worker.wire.matches import MatchFrame
 
 SEAT = TopicPartition("app.g1.shards", 0)

@@ -13,7 +13,7 @@ from worker.bus.memory.bus import MemoryBus
 from worker.stages.base import StageError
 from worker.stages.budget import record_cost
 from worker.stages.payloads import Payloads
-from worker.wire.aside import SetAside
+from worker.wire.frame import SetAside
 
 
 class Noting:

@@ -21,10 +21,9 @@ from worker.bus import Aborted, OutcomeUnknown, Outgoing, RecordBatch, TopicPart
 from worker.bus.memory.faults import Step
 from worker.formats.base import DocumentOptions
 from worker.stages.base import Burst, StageError
-from worker.wire.codec import decode, encode
+from worker.wire.codec import HandOver, decode, encode, hand_over
 from worker.wire.corrections import Kind, Request
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.hand_over import HandOver, hand_over
 
 ORDER = TopicPartition("app.fingerprints", 0)
 WORDS = "one two three four five six seven eight"

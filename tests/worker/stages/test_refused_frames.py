@@ -42,14 +42,12 @@ from worker.metrics.metrics import Metrics
 from worker.stages.index import Index
 from worker.stages.order import placed
 from worker.stages.route import Route
-from worker.wire.codec import FrameError, decode, encode
+from worker.wire.codec import NO_FRAME, FrameError, decode, encode, hand_over
 from worker.wire.corrections import ALLOWED, Correction, Kind, Request
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.hand_over import NO_FRAME, hand_over
 from worker.wire.headers import CORRECTION, REASON
-from worker.wire.ids import MOST_ID_BYTES, Ids, nameable
+from worker.wire.ids import MOST_ID_BYTES, Ids, Tombstones, nameable
 from worker.wire.matches import MatchFrame
-from worker.wire.tombstones import Tombstones
 
 TEXT: Final = "what was said before is now said a second time"
 OTHERS: Final = "nothing of what was said before is said here, number %d of the series"

@@ -11,9 +11,8 @@ import numpy as np
 from lsh.index import NO_TIME
 from worker.wire.corrections import Correction, Kind
 from worker.wire.fingerprints import FingerprintFrame
-from worker.wire.ids import Ids
+from worker.wire.ids import Ids, Tombstones
 from worker.wire.matches import MatchFrame
-from worker.wire.tombstones import Tombstones
 
 FINGERPRINTS = FingerprintFrame(
     layout="layout",

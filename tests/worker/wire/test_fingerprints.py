@@ -12,8 +12,7 @@ from lsh.index import NO_TIME
 from tests.worker.wire.samples import CORRECTING, FINGERPRINTS, with_columns
 from worker.wire.codec import FrameError, RefusedFrame, decode, encode
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
-from worker.wire.ids import Ids
-from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, PackedTombstones, Tombstones
+from worker.wire.ids import NO_TOMBSTONES, TOMBSTONE_BYTES, Ids, PackedTombstones, Tombstones
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from worker.generations.turns import SEALED, WAITING
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire.hand_over import hand_over
+from worker.wire.codec import hand_over
 
 _HEADROOM = 1 << 30
 """How many offsets the earlier log may grow by while the next one is built."""

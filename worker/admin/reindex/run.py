@@ -38,7 +38,7 @@ from worker.generations.turns import WAITING, answers_yet
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire.hand_over import hand_over
+from worker.wire.codec import hand_over
 
 _WAIT_SECONDS = 0.5
 _LOOK_SECONDS = 10.0

@@ -18,7 +18,7 @@ from worker.generations.turns import SEALED, WAITING
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
 from worker.settings.model import Settings
-from worker.wire.hand_over import HandOver
+from worker.wire.codec import HandOver
 
 SETTINGS = load(None, {"app": "a", "index.window": "9d"})
 WORDS = load(None, {"app": "a", "similarity.shingle": "word", "similarity.threshold": 0.7})
