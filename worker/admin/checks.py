@@ -12,7 +12,7 @@ from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
 from worker.admin.problem import Problem, Rule
-from worker.admin.reindex.in_use import other_rules, other_than_in_use, planned
+from worker.admin.reindex.in_use import in_use, other_rules, other_than_in_use
 from worker.admin.reindex.rewriting import fingerprinted_to
 from worker.admin.starts import used_topics
 from worker.bus import TopicPartition
@@ -58,14 +58,13 @@ class _Topics:
     """The topics of an application, and what there is to be of each."""
 
     settings: Settings
-    base: Settings
-    """The settings of generation 0."""
+    """Those of the generation in use."""
     topology: Topology
     brokers: int
     plans: list[TopicPlan]
     states: Mapping[str, TopicState | None]
     facts: Facts | None
-    reindexed: Plan | None
+    generations: Plan
     others: list[Difference]
 
     def problems(self, recounted: str = "") -> Iterator[Problem]:
@@ -86,12 +85,10 @@ def topic_problems(cluster: Cluster, settings: Settings) -> list[Problem]:
 
 
 def _topics(cluster: Cluster, settings: Settings) -> _Topics:
-    reindexed = planned(cluster, settings)
-    others = [] if reindexed is None else list(other_rules(reindexed, settings))
-    base = settings
-    if reindexed is not None:
-        base, settings = reindexed.begun(settings), reindexed.settings(settings)
-    named = settings.topology(1)
+    generations = in_use(cluster, settings)
+    others = list(other_rules(generations, settings))
+    settings = generations.settings(settings)
+    named = generations.topology(settings, 1)
     first = list(plan(settings, named, DEFAULT_MAX_BYTES))
     brokers, topics = cluster.topics(
         [one.name for one in first], optional={one.name for one in first if not one.required}
@@ -101,12 +98,13 @@ def _topics(cluster: Cluster, settings: Settings) -> _Topics:
     if documents is not None and topics[named.layout_log] is not None:
         facts = recorded(cluster, named)
     begun_with = None if facts is None else partitions_in(facts, named.documents)
-    topology = settings.topology(begun_with or (documents.partitions if documents else 1))
+    partitions = begun_with or (documents.partitions if documents else 1)
+    topology = generations.topology(settings, partitions)
     max_bytes = DEFAULT_MAX_BYTES
     if documents is not None:
         max_bytes = int(documents.settings.get("max.message.bytes", max_bytes))
     plans = list(plan(settings, topology, max_bytes))
-    return _Topics(settings, base, topology, brokers, plans, topics, facts, reindexed, others)
+    return _Topics(settings, topology, brokers, plans, topics, facts, generations, others)
 
 
 def inspect(cluster: Cluster, settings: Settings) -> Inspection:
@@ -125,19 +123,19 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
         group: {partition: one.offset for partition, one in partitions.items()}
         for group, partitions in read_to.items()
     }
-    committed |= _fingerprinted(cluster, topology, found.reindexed, committed)
+    committed |= _fingerprinted(cluster, topology, found.generations, committed)
     # The logs' ends come last: an active group would otherwise appear to be past them.
     read = {topology.documents, *topology.internal()}
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
     internal = topology.internal()
     begun = bool(used_topics({p: span for p, span in ranges.items() if p.topic in internal}))
-    different = _different(found.base, topology, topics, found.facts)
+    different = _different(found, given)
     problems = [
         *_layout(topology, found.others, begun=True),
         *_layout(topology, different, begun=begun),
     ]
-    if found.reindexed is not None and not found.others:
-        problems += _outdated(topology, found.reindexed, given)
+    if not found.others:
+        problems += _outdated(topology, found.generations, given)
     if any(one.name == "index.shards" for one in different or ()):
         # These settings then expect the wrong topics and groups: other checks mean nothing.
         return Inspection(topology, found.brokers, plans, topics, committed, ranges, problems, [])
@@ -169,14 +167,14 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
 def _fingerprinted(
     cluster: Cluster,
     topology: Topology,
-    reindexed: Plan | None,
+    generations: Plan,
     committed: Mapping[str, Mapping[TopicPartition, int]],
 ) -> dict[str, dict[TopicPartition, int]]:
     """Return how far *fingerprint* is, while one log of fingerprints takes over from another."""
-    if reindexed is None or reindexed.following is None or not reindexed.closing:
+    if generations.following is None or not generations.closing:
         return {}
     group = topology.group("fingerprint")
-    own = replace(topology, log=reindexed.following.log).group("fingerprint")
+    own = replace(topology, log=generations.following.log).group("fingerprint")
     partitions = committed[group]
     return {group: fingerprinted_to(partitions, cluster.committed({own: partitions})[own])}
 
@@ -193,19 +191,15 @@ def _between_logs(
     ]
 
 
-def _different(
-    settings: Settings,
-    topology: Topology,
-    topics: Mapping[str, TopicState | None],
-    facts: Facts | None,
-) -> list[Difference] | None:
+def _different(found: _Topics, settings: Settings) -> list[Difference] | None:
     """Return the differences between these settings and the recorded ones; None: not recorded."""
+    topology, topics, generations = found.topology, found.states, found.generations
     if topics[topology.layout_log] is None or topics[topology.documents] is None:
         return []
-    if facts is None:
+    if found.facts is None:
         return None
-    here = agreed(settings, settings.topology(topology.layout.begun_with))
-    return differences(facts, here)
+    base = generations.base_topology(settings, topology.layout.begun_with)
+    return differences(found.facts, agreed(generations.base.settings(settings), base))
 
 
 def _outdated(topology: Topology, plan: Plan, settings: Settings) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from worker.admin.cluster import Cluster, TopicState
 from worker.admin.layout_record import begun_with
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
+from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.topology import Topology
@@ -51,15 +52,18 @@ class Created:
     replication: int
 
 
-def create(
+def create(  # noqa: PLR0913 -- the options of `neardup topics create`
     cluster: Cluster,
     settings: Settings,
+    generations: Plan | None = None,
     *,
     partitions: int | None = None,
     replication: int | None = None,
     documents_max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> Created:
-    """Create the topics that don't exist.
+    """Create the topics of the generation in use that don't exist.
+
+    Without ``generations``, the application was never reindexed.
 
     By default they have as many replicas as there are brokers, but at most three. If topics of the
     application have more, a broker is away: they have these then, too.
@@ -70,7 +74,8 @@ def create(
         TooFewBrokers: some don't exist, and can't have so many replicas.
         BusError: the cluster doesn't answer, or refuses.
     """
-    named = settings.topology(1)
+    generations = generations or Plan.of(settings)
+    named = generations.topology(settings, 1)
     name = named.documents
     brokers, found = cluster.topics([name])
     documents = found[name]
@@ -90,8 +95,8 @@ def create(
             f"--partitions: got {partitions}, but {named.app} was set up with {begun}"
         )
     partitions = begun or partitions
-    topology = settings.topology(partitions or _PARTITIONS)
-    plans = list(plan(settings, topology, documents_max_bytes))
+    topology = generations.topology(settings, partitions or _PARTITIONS)
+    plans = list(plan(generations.settings(settings), topology, documents_max_bytes))
     _, states = cluster.topics(one.name for one in plans)
     _refuse_other_partitions(plans, states)
     most = max(brokers, *(0 if state is None else state.replicas for state in states.values()))

@@ -21,11 +21,12 @@ from worker.admin.agreement import (
 )
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import LAYOUT_KEY, recorded
-from worker.admin.reindex.in_use import in_use, other_rules, planned
+from worker.admin.reindex.in_use import in_use, other_rules
 from worker.admin.starts import used_topics
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing
 from worker.bus.compacted import PARTITION
 from worker.bus.kafka.bus import KafkaBus
+from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.topology import Topology
@@ -48,8 +49,9 @@ def agree(
         BusError: the cluster doesn't answer, or refuses.
     """
     begun = bool(used_topics(cluster.ranges(topology.internal())))
-    settings = _as_begun(cluster, settings)
-    topology = settings.topology(topology.layout.begun_with)
+    plan = _known(cluster, settings)
+    settings = plan.base.settings(settings)
+    topology = plan.base_topology(settings, topology.layout.begun_with)
     return _record(cluster, topology, agreed(settings, topology), begun=begun, replace=replace)
 
 
@@ -65,25 +67,29 @@ def refuse_others(cluster: Cluster, settings: Settings) -> None:
     known = recorded(cluster, named) if named.layout_log in counts else None
     if known is None:
         return
-    base = _as_begun(cluster, settings)
-    topology = base.topology(partitions_in(known, named.documents) or 1)
-    used = in_use(cluster, settings).topology(topology.layout.begun_with).internal()
+    plan = _known(cluster, settings)
+    partitions = partitions_in(known, named.documents) or 1
+    topology = plan.base_topology(settings, partitions)
+    used = plan.topology(settings, partitions).internal()
     there = {topic: count for topic, count in used.items() if topic in counts}
     begun = bool(used_topics(cluster.ranges(there)))
-    _refuse(topology, differences(known, agreed(base, topology)), begun=begun, replace=False)
+    _refuse(
+        topology,
+        differences(known, agreed(plan.base.settings(settings), topology)),
+        begun=begun,
+        replace=False,
+    )
 
 
-def _as_begun(cluster: Cluster, settings: Settings) -> Settings:
-    """Return settings as those with which the application began.
+def _known(cluster: Cluster, settings: Settings) -> Plan:
+    """Return the plan of generations, of which one has these settings.
 
     Raises:
         ConfigurationError: they are those of none of its generations.
     """
-    plan = planned(cluster, settings)
-    if plan is None:
-        return settings
+    plan = in_use(cluster, settings)
     _refuse(settings.topology(1), list(other_rules(plan, settings)), begun=True, replace=False)
-    return plan.begun(settings)
+    return plan
 
 
 def _record(

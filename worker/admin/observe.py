@@ -111,9 +111,9 @@ class Observer:
         """
         self._options = settings.kafka_options()
         cluster = Cluster(self._options)
-        settings = in_use(cluster, settings)
+        plan = in_use(cluster, settings)
         _, counts = cluster.counts()
-        named = settings.topology(1)
+        named = plan.topology(settings, 1)
         self._verdicts = {
             named.unique: "unique",
             named.duplicate: "duplicate",
@@ -124,7 +124,7 @@ class Observer:
                 raise ConfigurationError(
                     f"topic {topic} does not exist; run `neardup topics verify`"
                 )
-        self.topology = settings.topology(counts[named.documents][0])
+        self.topology = plan.topology(settings, counts[named.documents][0])
         ends = cluster.ranges({topic: counts[topic][0] for topic in self._verdicts})
         self._from = {partition: high for partition, (_, high) in ends.items()}
         self._shared = _Shared(Tally(monotonic()))

@@ -29,6 +29,7 @@ from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.cli.sent import documents_there, judged_and_found, places
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
+from worker.generations.plan import Plan
 from worker.serve.correcting import Made, MadeList
 from worker.serve.lookup import Gone, Lookup
 from worker.settings.model import Settings
@@ -78,8 +79,9 @@ def allow(settings: Settings, wanted: Wanted, *, wait: bool, as_json: bool) -> N
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     options = settings.kafka_options()
-    settings = in_use(Cluster(options), settings)
-    allow_on(KafkaBus(options), settings, wanted, wait=wait, as_json=as_json)
+    plan = in_use(Cluster(options), settings)
+    settings = plan.settings(settings)
+    allow_on(KafkaBus(options), settings, wanted, plan=plan, wait=wait, as_json=as_json)
 
 
 def allow_on(
@@ -87,12 +89,16 @@ def allow_on(
     settings: Settings,
     wanted: Wanted,
     *,
+    plan: Plan | None = None,
     wait: bool,
     as_json: bool,
     pause: Callable[[float], None] = sleep,
 ) -> None:
-    """Do what `allow` does, on any bus; ``pause`` waits for some seconds."""
-    topology = documents_there(bus, settings)
+    """Do what `allow` does, on any bus; ``pause`` waits for some seconds.
+
+    Without a plan, the application was never reindexed.
+    """
+    topology = documents_there(bus, settings, plan or Plan.of(settings))
     by = corrector(settings)
     requests = [
         msgspec.structs.replace(one, by=by, why=one.why or wanted.why)

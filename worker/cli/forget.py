@@ -28,6 +28,7 @@ from worker.cli.sent import await_judged, documents_there, judged_and_found, pla
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
+from worker.generations.plan import Plan
 from worker.serve.lookup import Gone, Lookup
 from worker.settings.mask import without_credentials
 from worker.settings.model import Settings
@@ -104,12 +105,12 @@ def forget(
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     options = settings.kafka_options()
-    settings = in_use(Cluster(options), settings)
-    bus = KafkaBus(options)
+    plan = in_use(Cluster(options), settings)
+    settings, bus = plan.settings(settings), KafkaBus(options)
     if undo:
-        restore_on(bus, settings, ids, wait=wait, as_json=as_json)
+        restore_on(bus, settings, ids, plan=plan, wait=wait, as_json=as_json)
     else:
-        forget_on(bus, settings, ids, why=why, wait=wait, as_json=as_json)
+        forget_on(bus, settings, ids, plan=plan, why=why, wait=wait, as_json=as_json)
 
 
 def forget_on(
@@ -117,15 +118,19 @@ def forget_on(
     settings: Settings,
     ids: Sequence[str],
     *,
+    plan: Plan | None = None,
     why: str = "",
     wait: bool,
     as_json: bool,
     pause: Callable[[float], None] = sleep,
 ) -> None:
-    """Do what `forget` does, on any bus; ``pause`` waits for some seconds."""
+    """Do what `forget` does, on any bus; ``pause`` waits for some seconds.
+
+    Without a plan, the application was never reindexed.
+    """
     documents = document_format(settings)
     wanted = _wanted(documents, ids)
-    topology = documents_there(bus, settings)
+    topology = documents_there(bus, settings, plan or Plan.of(settings))
     never = _never_came(bus, settings, topology, wanted) if len(wanted) <= _NAMED else []
     wanted = {ident: given for ident, given in wanted.items() if given not in never}
     if never:
@@ -185,6 +190,7 @@ def restore_on(
     settings: Settings,
     ids: Sequence[str],
     *,
+    plan: Plan | None = None,
     wait: bool,
     as_json: bool,
     pause: Callable[[float], None] = sleep,
@@ -195,7 +201,7 @@ def restore_on(
         CommandError: one isn't there; nothing is sent then.
     """
     wanted = list(_wanted(document_format(settings), ids).values())
-    topology = documents_there(bus, settings)
+    topology = documents_there(bus, settings, plan or Plan.of(settings))
     with closing(Lookup(settings, topology, bus)) as lookup:
         records = []
         for ident in wanted:

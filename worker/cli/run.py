@@ -11,7 +11,7 @@ from time import time
 
 from worker.admin.checks import topic_problems
 from worker.admin.cluster import Cluster
-from worker.admin.reindex.in_use import planned
+from worker.admin.reindex.in_use import in_use
 from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
@@ -81,7 +81,7 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
         if partitions is None:
             leave()
         plan = followed.plan or Plan.of(settings)
-        base = plan.begun(settings).topology(partitions)
+        base = plan.base_topology(settings, partitions)
         service = Service(
             settings,
             base,
@@ -113,8 +113,8 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
 
 def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
     """End transactions that this worker left open when it was killed; they block the offsets."""
-    plan = planned(Cluster(settings.kafka_options()), settings) or Plan.of(settings)
-    base = plan.begun(settings).topology(1)
+    plan = in_use(Cluster(settings.kafka_options()), settings)
+    base = plan.base_topology(settings, 1)
     seats = {
         topology.group(stage): next(iter(topology.inputs(stage)))
         for topology in (one.topology(base) for one in plan.generations())

@@ -17,6 +17,7 @@ from worker.admin.forgetting import (
 from worker.bus import Bus, BusError, LogReader, Outgoing, TopicPartition
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.screen import tell
+from worker.generations.plan import Plan
 from worker.settings.model import Settings
 from worker.topology import Topology
 
@@ -25,7 +26,7 @@ _TOLD_EVERY = 60
 """Pauses between two lines that say what is waited for."""
 
 
-def documents_there(bus: Bus, settings: Settings) -> Topology:
+def documents_there(bus: Bus, settings: Settings, plan: Plan) -> Topology:
     """Return the topology with as many partitions as the documents have.
 
     Raises:
@@ -35,7 +36,7 @@ def documents_there(bus: Bus, settings: Settings) -> Topology:
     partitions = bus.partitions([topic])[topic]
     if partitions is None:
         raise CommandError(f"there is no topic {topic}; run `neardup topics create`")
-    return settings.topology(partitions)
+    return plan.topology(settings, partitions)
 
 
 def places(sent: Mapping[TopicPartition, int]) -> list[dict[str, object]]:

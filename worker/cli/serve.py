@@ -86,7 +86,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
         partitions = checked_partitions(settings, stopping, then=look)
         if partitions is None:
             leave()
-        generation, base = plan.latest, plan.begun(settings).topology(partitions)
+        generation, base = plan.latest, plan.base_topology(settings, partitions)
         topology, state_dir = generation.topology(base), generation.directory(worker.state_dir)
         application = until_answered(
             lambda: Application(

@@ -10,7 +10,7 @@ import msgspec
 from worker.admin.bad_batch import Attempts, Outcome, end_of
 from worker.admin.cluster import Cluster
 from worker.admin.layout_log import refuse_others
-from worker.admin.reindex.in_use import planned
+from worker.admin.reindex.in_use import in_use
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
@@ -47,8 +47,8 @@ def skip(
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     cluster = Cluster(settings.kafka_options())
     refuse_others(cluster, settings)  # A first plan says what the settings are.
-    plan = planned(cluster, settings) or Plan.of(settings)
-    topology = plan.settings(settings).topology(1)
+    plan = in_use(cluster, settings)
+    topology = plan.topology(settings, 1)
     place = TopicPartition(topology.documents, partition)
     low, high = _range(cluster, place, offset)
     _refuse_passed(cluster, topology, place, offset)

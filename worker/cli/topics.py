@@ -57,6 +57,7 @@ def create(
         refuse_others(cluster, settings)
     created = create_topics(
         cluster,
+        settings,
         in_use(cluster, settings),
         partitions=partitions,
         replication=replication,

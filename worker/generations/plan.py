@@ -94,22 +94,26 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         assert self.following is not None  # noqa: S101 -- the caller has looked
         return msgspec.structs.replace(self, following=None, left=(*self.left, self.following))
 
-    def begun(self, settings: Settings) -> Settings:
-        """Return settings as those of generation 0; its topology goes with them."""
-        base = self.base.settings(settings)
-        if not self.partitions:
-            return base
-        return base.reindexed(base, lambda _: self.widened(base.topology(self.begun_with)))
+    def settings(self, settings: Settings) -> Settings:
+        """Return settings with the rules of the generation in use in place of their own."""
+        return self.current.settings(self.base.settings(settings))
+
+    def topology(self, settings: Settings, partitions: int) -> Topology:
+        """Return the topology of the generation in use; for ``partitions`` see `base_topology`."""
+        return self.current.topology(self.base_topology(settings, partitions))
+
+    def base_topology(self, settings: Settings, partitions: int) -> Topology:
+        """Return the topology of generation 0.
+
+        ``partitions`` is how many the documents have. It counts as long as none were added since
+        the application began; then the plan says how many are read.
+        """
+        begun = self.base.settings(settings).topology(self.begun_with or partitions)
+        return self.widened(begun)
 
     def widened(self, topology: Topology) -> Topology:
         """Return a topology with as many partitions of the documents as are read now."""
         return topology.widened(self.partitions) if self.partitions else topology
-
-    def settings(self, settings: Settings) -> Settings:
-        """Return settings as those of the generation in use; its topology goes with them."""
-        base = self.begun(settings)
-        current = self.current
-        return current.settings(base).reindexed(base, current.topology) if current.number else base
 
     @property
     def rewriting(self) -> bool:

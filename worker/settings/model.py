@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lsh import Parameters, choose, sufficient_slots
@@ -61,7 +61,6 @@ class Settings(BaseSettings):
     serve: ServeSection = ServeSection()
     corrections: CorrectionsSection = CorrectionsSection()
     watchdog: WatchdogSection = WatchdogSection()
-    _generation: tuple[Settings, Callable[[Topology], Topology]] | None = PrivateAttr(None)
 
     @property
     def absorb(self) -> float:
@@ -103,20 +102,11 @@ class Settings(BaseSettings):
             containment=self.similarity.containment,
         )
 
-    def reindexed(self, base: Settings, named: Callable[[Topology], Topology]) -> Settings:
-        """Return these as the settings of a generation of the index; ``base`` are those of 0.
-
-        ``named`` returns its topology, given that of generation 0.
-        """
-        settings = self.model_copy()
-        settings._generation = (base, named)  # noqa: SLF001 -- one of its own
-        return settings
-
     def topology(self, partitions: int) -> Topology:
-        """Return the topics' and groups' names; ``partitions`` is N, of the documents."""
-        if self._generation is not None:
-            base, topology_of = self._generation
-            return topology_of(base.topology(partitions))
+        """Return the topics' and groups' names; ``partitions`` is N, of the documents.
+
+        They are those of an application that was never reindexed; see `Plan.topology` for others.
+        """
         named = self.topics
         return Topology(
             app=self.app,

@@ -8,15 +8,24 @@ from worker.admin.cluster import Cluster, TopicState
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
 from worker.bus import Claim, LogTruncated, TopicPartition
 from worker.bus.kafka.groups import Committed
+from worker.generations.plan import Plan
 from worker.settings.model import Settings
 from worker.topology import STAGES
 
 
 class FakeCluster:
-    def __init__(self, settings: Settings, partitions: int = 2, replicas: int = 3) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        partitions: int = 2,
+        replicas: int = 3,
+        generations: Plan | None = None,
+    ) -> None:
         """Make everything as `neardup topics create` would, and begin at 0."""
+        generations = generations or Plan.of(settings)
         self.options = settings.kafka_options()
-        self.topology = settings.topology(partitions)
+        self.topology = generations.topology(settings, partitions)
+        settings = generations.settings(settings)
         self.brokers = 3
         self.states: dict[str, TopicState | None] = {
             one.name: TopicState(

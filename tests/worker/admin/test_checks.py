@@ -173,8 +173,8 @@ def reindexed(cluster: FakeCluster, settings: Settings, threshold: float) -> Fak
     following = msgspec.structs.replace(Generation.of(settings), threshold=threshold)
     plan = Plan.of(settings).building(following).done()
     cluster.records["a.layout"][PLAN_KEY] = dump(plan)
-    own = plan.settings(settings).topology(2)
-    made = FakeCluster(plan.settings(settings))
+    own = plan.topology(settings, 2)
+    made = FakeCluster(settings, generations=plan)
     cluster.states |= made.states
     cluster.offsets |= {
         own.group(stage): made.offsets[own.group(stage)] for stage in ("index", "route")

@@ -80,9 +80,9 @@ def test_stores_of_generations_lie_apart(generation: Generation, name: str) -> N
     assert generation.directory(Path("state")) == Path("state") / name
 
 
-def test_the_topology_of_the_generation_in_use_goes_with_its_settings() -> None:
+def test_the_topology_of_the_generation_in_use_follows_from_any_settings() -> None:
     plan = Plan.of(SETTINGS).building(SECOND).done()
-    topology = plan.settings(load(None, {"app": "a", "index.shards": 5})).topology(3)
+    topology = plan.topology(load(None, {"app": "a", "index.shards": 5}), 3)
     assert topology == SECOND.topology(SETTINGS.topology(3))
     assert topology.layout.id == SETTINGS.topology(3).layout.id
 
@@ -177,9 +177,9 @@ def test_a_log_takes_over_from_another_step_by_step() -> None:
 def test_a_plan_says_how_the_first_fingerprints_were_made_once_settings_may_not() -> None:
     plan = Plan.of(SETTINGS).signed(Generation.fingerprinted(SETTINGS).signing)  # type: ignore[arg-type]
     done = plan.building(ANEW).done()
-    assert done.settings(SETTINGS).topology(3) == ANEW.topology(BASE)
-    assert done.settings(WORDS).topology(3) == ANEW.topology(BASE)
-    assert done.base.settings(WORDS).topology(3) == BASE
+    assert done.topology(SETTINGS, 3) == ANEW.topology(BASE)
+    assert done.topology(WORDS, 3) == ANEW.topology(BASE)
+    assert done.base_topology(WORDS, 3) == BASE
     again = done.signed(Generation.fingerprinted(WORDS).signing)  # type: ignore[arg-type]
     assert again == done
 

@@ -39,14 +39,13 @@ def planned(cluster: Cluster, settings: Settings) -> Plan | None:
     return None if value is None else load(value)
 
 
-def in_use(cluster: Cluster, settings: Settings) -> Settings:
-    """Return the settings with those of the generation in use in place of their own.
+def in_use(cluster: Cluster, settings: Settings) -> Plan:
+    """Return the plan of generations, also of an application that was never reindexed.
 
     Raises:
         BusError: the cluster doesn't answer, or the plan can't be read.
     """
-    plan = planned(cluster, settings)
-    return settings if plan is None else plan.settings(settings)
+    return planned(cluster, settings) or Plan.of(settings)
 
 
 def other_rules(plan: Plan, settings: Settings) -> Iterator[Difference]:

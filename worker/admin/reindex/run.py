@@ -104,14 +104,14 @@ class Reindex:
         if anew:
             self._begun_with, self._signing = rewriting.begun_with(cluster, settings)
         plan = self.plan()
-        self._base_settings = plan.begun(settings)
+        self._base_settings = plan.base.settings(settings)
         found = inspect(cluster, self._base_settings if anew else settings)
         for problem in found.problems:
             if problem.severity == "error":
                 way_on = problem.fix or "see `neardup topics verify`"
                 raise ConfigurationError(f"{problem}; {way_on}")
         self._replicas = {state.replicas for state in found.topics.values() if state is not None}
-        self._base = self._base_settings.topology(found.topology.layout.partitions)
+        self._base = plan.base_topology(settings, found.topology.layout.partitions)
         self.checks = Checks(cluster, settings, self._base_settings, self._base)
 
     def plan(self) -> Plan:
@@ -138,10 +138,9 @@ class Reindex:
         made = msgspec.structs.replace(following, number=plan.used + 1)
         if anew:
             made = rewriting.numbered(plan, following, self._order(source)[1])
-        settings = made.settings(self._base_settings)
-        settings = settings.reindexed(self._base_settings, made.topology)
+        in_use = msgspec.structs.replace(plan, current=made)
         try:
-            create(self._cluster, settings, replication=min(self._replicas))
+            create(self._cluster, self._settings, in_use, replication=min(self._replicas))
         except TooFewBrokers as few:
             raise BusError(
                 f"topics with {few.replicas} replicas, as the application has, need that many"

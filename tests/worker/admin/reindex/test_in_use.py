@@ -138,8 +138,7 @@ def _cluster(plan: Plan) -> FakeCluster:
     cluster.records["a.layout"][PLAN_KEY] = dump(plan)
     for one in (*plan.cleaned, *plan.left, *plan.generations()):
         topology = one.topology(base)
-        settings = one.settings(BASE).reindexed(BASE, one.topology)
-        for topic in topic_plans(settings, topology, DEFAULT_MAX_BYTES):
+        for topic in topic_plans(one.settings(BASE), topology, DEFAULT_MAX_BYTES):
             state = TopicState(
                 topic.partitions, 3, {**topic.settings(), "min.insync.replicas": "2"}
             )

@@ -150,9 +150,9 @@ class TestSettings:
     ) -> None:
         assert list(other_rules(self.PLAN, settings)) == []
         cluster.records["a.layout"][PLAN_KEY] = dump(self.PLAN)
-        used = in_use(cluster.as_cluster(), settings)
-        assert used.topology(2) == TARGET
-        assert used.parameters() == WORDS.parameters()
+        plan = in_use(cluster.as_cluster(), settings)
+        assert plan.topology(settings, 2) == TARGET
+        assert plan.settings(settings).parameters() == WORDS.parameters()
 
     @pytest.mark.parametrize(
         ("given", "named"),

@@ -110,8 +110,7 @@ def test_frames_and_stores_keep_their_names(settings: Settings, plan: Plan) -> N
     changed = widened(plan, 2, 5)
     assert changed is not None
     wide = changed[0]
-    for own in (wide.begun(settings), wide.settings(settings)):
-        found = own.topology(5)
+    for found in (wide.base_topology(settings, 5), wide.topology(settings, 5)):
         assert (found.layout.id, found.layout.begun_with) == (narrow.layout.id, 2)
         assert found.layout.partitions == 5
         assert found.inputs("route") == dict.fromkeys(narrow.inputs("route"), 5)
