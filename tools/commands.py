@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from worker.cli.lazy import LazyCommand
 from worker.cli.root import app
 
 HEAD = """\
@@ -30,8 +31,8 @@ def within(name: str, command: object) -> Iterator[tuple[str, TyperCommand]]:
     if isinstance(command, TyperGroup):
         for part, inner in command.commands.items():
             yield from within(f"{name} {part}".lstrip(), inner)
-    elif isinstance(command, TyperCommand) and not command.hidden:
-        yield name, command
+    elif isinstance(command, LazyCommand):
+        yield name, command.load()
 
 
 def reference() -> str:

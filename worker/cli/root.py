@@ -1,130 +1,204 @@
 """All commands, and how ``--help`` shows them.
 
-This module imports nothing heavy, so that ``--help`` answers at once.
+This module imports nothing heavy, so that ``--help`` answers at once. A command's own module is
+imported when the command runs.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Mapping
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from worker import __version__
-from worker.cli import (
-    correcting_commands,
-    files_commands,
-    index_commands,
-    kafka_commands,
-    measuring_commands,
-    operating_commands,
-)
 from worker.cli.errors import reported
+from worker.cli.lazy import Group, commands
 from worker.cli.options import KAFKA, OPERATE, WITHOUT_KAFKA
 
-if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter, Parameter
-
-
-def _without_types(parameters: list[Parameter]) -> list[Parameter]:
-    """Show no type of Python: a flag has none, and an argument's name says more."""
-    for one in parameters:
-        if isinstance(one, TyperArgument):
-            one.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005
-        elif getattr(one, "is_flag", False):
-            one.metavar = ""
-    return parameters
-
-
-class _Group(TyperGroup):
-    def get_params(self, ctx: Context) -> list[Parameter]:
-        return _without_types(super().get_params(ctx))
-
-
-class _Command(TyperCommand):
-    def get_params(self, ctx: Context) -> list[Parameter]:
-        return _without_types(super().get_params(ctx))
-
-    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Let the terminal break the lines of paragraphs."""
-        paragraphs = cleandoc(self.help or "").split("\n\n")
-        self.help = "\n\n".join(one.replace("\n", " ") for one in paragraphs)
-        super().format_help(ctx, formatter)
-
-
-def _group(about: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
-    group = typer.Typer(cls=_Group, help=about, no_args_is_help=True)
-    for name, command in commands.items():
-        group.command(name, cls=_Command)(command)
-    return group
-
-
-COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    WITHOUT_KAFKA: (
-        files_commands.demo,
-        files_commands.dedupe,
-        measuring_commands.evaluate,
-        measuring_commands.tune,
-        measuring_commands.boilerplate,
-        files_commands.explain,
-        files_commands.query,
-        files_commands.campaigns,
-    ),
-    KAFKA: (
-        kafka_commands.run,
-        kafka_commands.serve,
-        kafka_commands.feed,
-        kafka_commands.watch,
-        kafka_commands.redrive,
-        correcting_commands.allow,
-        correcting_commands.forget,
-        kafka_commands.skip,
-        kafka_commands.reindex,
-    ),
-    OPERATE: (operating_commands.init,),
+# The first line of each command's docstring is repeated here; a test compares them.
+COMMANDS = {
+    WITHOUT_KAFKA: {
+        "demo": (
+            "worker.cli.files_commands:demo",
+            "Filter bundled sample documents, and show the duplicates found.",
+        ),
+        "dedupe": (
+            "worker.cli.files_commands:dedupe",
+            "Judge the documents in files: unique, duplicate (and of what), or rejected (and why).",
+        ),
+        "evaluate": (
+            "worker.cli.measuring_commands:evaluate",
+            "Measure how right the filter is on your documents.",
+        ),
+        "tune": (
+            "worker.cli.measuring_commands:tune",
+            "Show what thresholds, bands and rows would find and cost on your documents.",
+        ),
+        "boilerplate": (
+            "worker.cli.measuring_commands:boilerplate",
+            "List the lines that stand in many documents: footers, menus, cookie banners.",
+        ),
+        "explain": (
+            "worker.cli.files_commands:explain",
+            "Show why two documents are near duplicates, or are not.",
+        ),
+        "query": (
+            "worker.cli.files_commands:query",
+            "Show what a text or a document would match, and why. Nothing is written.",
+        ),
+        "campaigns": (
+            "worker.cli.files_commands:campaigns",
+            "List the groups of documents that match one another: campaigns, reposts, templates.",
+        ),
+    },
+    KAFKA: {
+        "run": (
+            "worker.cli.kafka_commands:run",
+            "Run a worker. Start more workers to scale out.",
+        ),
+        "serve": (
+            "worker.cli.kafka_commands:serve",
+            (
+                "Answer over HTTP what a document would match. Writes nothing to Kafka but"
+                " corrections."
+            ),
+        ),
+        "feed": (
+            "worker.cli.kafka_commands:feed",
+            "Publish the documents in files: lines of JSON unchanged, and others as JSON.",
+        ),
+        "watch": (
+            "worker.cli.kafka_commands:watch",
+            "Show rates, verdicts, lag and the latest duplicates live; q quits.",
+        ),
+        "redrive": (
+            "worker.cli.kafka_commands:redrive",
+            "Send rejected documents through the filter again, exactly once each.",
+        ),
+        "allow": (
+            "worker.cli.correcting_commands:allow",
+            "Allow texts: what is near to one is no duplicate from then on.",
+        ),
+        "forget": (
+            "worker.cli.correcting_commands:forget",
+            "Have the index forget documents, and say when nothing is left of them.",
+        ),
+        "skip": (
+            "worker.cli.kafka_commands:skip",
+            (
+                "Have the workers reject a batch of documents that can't be unpacked, and go on"
+                " after it."
+            ),
+        ),
+        "reindex": (
+            "worker.cli.kafka_commands:reindex",
+            "Change the shards and rules of the index of running workers, without downtime.",
+        ),
+    },
+    OPERATE: {
+        "init": (
+            "worker.cli.operating_commands:init",
+            (
+                "Set starting offsets and record the shared settings, for topics created by other"
+                " tools."
+            ),
+        ),
+    },
 }
-GROUPS = {
-    "topics": _group(
+GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "topics": (
         "Create or check the topics, or list the rights they need.",
         {
-            "create": operating_commands.topics_create,
-            "verify": operating_commands.topics_verify,
-            "acls": operating_commands.topics_acls,
+            "create": (
+                "worker.cli.operating_commands:topics_create",
+                "Create missing topics, check the others, and set the starting offsets.",
+            ),
+            "verify": (
+                "worker.cli.operating_commands:topics_verify",
+                (
+                    "Check topics, their settings, and the groups' offsets; exit 2 if a worker"
+                    " can't run."
+                ),
+            ),
+            "acls": (
+                "worker.cli.operating_commands:topics_acls",
+                "Print what each command needs on a cluster with ACLs; doesn't connect.",
+            ),
         },
     ),
-    "config": _group(
+    "config": (
         "Show or check the settings.",
-        {"show": operating_commands.config_show, "check": operating_commands.config_check},
+        {
+            "show": (
+                "worker.cli.operating_commands:config_show",
+                "Print the effective settings, with secrets as ****.",
+            ),
+            "check": (
+                "worker.cli.operating_commands:config_check",
+                (
+                    "Print ok, or the first wrong setting (exit status 2); warnings go to standard"
+                    " error."
+                ),
+            ),
+        },
     ),
-    "index": _group(
+    "index": (
         "Inspect, verify and restore shards and their snapshots.",
         {
-            "stats": index_commands.stats,
-            "verify": index_commands.verify,
-            "snapshots": index_commands.snapshots,
-            "snapshot": index_commands.snapshot,
-            "restore": index_commands.restore,
+            "stats": (
+                "worker.cli.index_commands:stats",
+                "Show the contents of the shards in a state directory, as of their last flush.",
+            ),
+            "verify": (
+                "worker.cli.index_commands:verify",
+                "Read all shards, and report damage (exit status 1). Stop the worker first.",
+            ),
+            "snapshots": (
+                "worker.cli.index_commands:snapshots",
+                "List the snapshots.",
+            ),
+            "snapshot": (
+                "worker.cli.index_commands:snapshot",
+                "Take snapshots of a stopped worker's shards. A running worker takes its own.",
+            ),
+            "restore": (
+                "worker.cli.index_commands:restore",
+                "Restore the shards that are missing from a stopped worker's state directory.",
+            ),
         },
     ),
 }
+
+
+class _Root(Group):
+    """The command ``neardup``."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 -- as typer passes them
+        """Add the commands and the groups."""
+        super().__init__(**attributes)
+        for panel, declared in COMMANDS.items():
+            self.commands.update(commands(declared, panel))
+        for name, (about, declared) in GROUPS.items():
+            self.commands[name] = Group(
+                name=name,
+                commands={**commands(declared)},
+                help=about,
+                no_args_is_help=True,
+                rich_help_panel=OPERATE,
+            )
+
+
 app = typer.Typer(
     name="neardup",
-    cls=_Group,
+    cls=_Root,
     help="Find near-duplicate documents in a stream, and publish each document exactly once.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, commands in COMMANDS.items():
-    for command in commands:
-        app.command(cls=_Command, rich_help_panel=panel)(command)
-for name, group in GROUPS.items():
-    app.add_typer(group, name=name, rich_help_panel=OPERATE)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer's callback

@@ -8,21 +8,22 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from worker.cli.lazy import LazyCommand
 from worker.cli.root import app
 
-
-def commands(group: TyperGroup, *path: str) -> Iterator[tuple[str, ...]]:
-    yield path
-    for name, command in group.commands.items():
-        if isinstance(command, TyperGroup):
-            yield from commands(command, *path, name)
-        else:
-            yield (*path, name)
+Command = TyperGroup | LazyCommand
 
 
-ROOT = get_command(app)
-assert isinstance(ROOT, TyperGroup)
-COMMANDS = [" ".join(path) for path in commands(ROOT)]
+def within(command: object, *path: str) -> Iterator[tuple[str, Command]]:
+    assert isinstance(command, Command)
+    yield " ".join(path), command
+    if isinstance(command, TyperGroup):
+        for name, inner in command.commands.items():
+            yield from within(inner, *path, name)
+
+
+COMMANDS = dict(within(get_command(app)))
+LAZY = {name: found for name, found in COMMANDS.items() if isinstance(found, LazyCommand)}
 
 
 def shown(path: str, columns: int) -> str:
@@ -33,14 +34,17 @@ def shown(path: str, columns: int) -> str:
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_no_word_of_a_help_is_lost(path: str) -> None:
-    command = ROOT
-    for name in path.split():
-        assert isinstance(command, TyperGroup)
-        command = command.commands[name]
+    command = LAZY[path].load() if path in LAZY else COMMANDS[path]
     output = shown(path, 2_000)
     texts = [getattr(one, "help", None) or "" for one in command.params]
     for text in (*texts, *(command.help or "").split("\n\n")):
         assert " ".join(text.replace("\\[", "[").split()) in output
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_the_list_of_commands_has_the_first_line_of_each_docstring(name: str) -> None:
+    about, _, _ = (LAZY[name].load().help or "").partition("\n\n")
+    assert LAZY[name].help == about
 
 
 @pytest.mark.parametrize("path", COMMANDS)
