@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.prometheus import program
+from tools.alerts import ALERTS, Alert, anchor, rules
 from worker.metrics import table
-from worker.metrics.alerts import ALERTS, Alert
-from worker.metrics.rules import anchor, rules
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "neardup.rules.yml"
@@ -216,7 +215,7 @@ def run_promtool(directory: Path, tests: list[dict[str, Any]]) -> None:
 
 
 def test_the_rules_are_those_of_the_table() -> None:
-    assert RULES.read_text() == rules(), "run: python -m worker.metrics deploy"
+    assert RULES.read_text() == rules(), "run: python -m tools.monitoring deploy"
 
 
 def test_prometheus_accepts_the_rules() -> None:

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
+from tools.dashboards import DASHBOARDS, selected
+from tools.monitoring import files
 from worker.metrics import table
-from worker.metrics.__main__ import files
-from worker.metrics.grafana import selected
-from worker.metrics.panels import DASHBOARDS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 METRICS = {metric.name for metric in table.TABLE}
@@ -37,7 +36,7 @@ def test_the_files_are_those_of_the_tables() -> None:
     there = {f"grafana/{path.name}" for path in (DEPLOY / "grafana").glob("*.json")}
     assert there == {path for path in files() if path.startswith("grafana/")}
     for path, text in files().items():
-        assert (DEPLOY / path).read_text() == text, "run: python -m worker.metrics deploy"
+        assert (DEPLOY / path).read_text() == text, "run: python -m tools.monitoring deploy"
 
 
 def test_dashboards_have_addresses_of_their_own() -> None:

@@ -30,9 +30,9 @@ from tests.support.prometheus import REQUIRED, Prometheus, scraping
 from tests.support.server_process import Server
 from tests.support.texts import near_copies
 from tests.support.worker_process import ROOT
+from tools.alerts import ALERTS
+from tools.monitoring import files
 from worker.bus import Outgoing
-from worker.metrics.__main__ import files
-from worker.metrics.alerts import ALERTS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.slow]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.rights import page
 from worker.admin.acls import COMMANDS, Grant, grants, minimal, shell
-from worker.admin.acls_page import page
 from worker.settings.loading import load
 from worker.topology import Topology
 
@@ -24,7 +24,7 @@ def rights(topology: Topology, command: str, *stages: str) -> set[str]:
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text() == page(), f"run: python -m worker.admin > {PAGE}"
+    assert PAGE.read_text() == page(), f"run: python -m tools.rights > {PAGE}"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

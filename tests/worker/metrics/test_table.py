@@ -11,9 +11,9 @@ from typing import get_args
 import pytest
 
 import worker
+from tools.monitoring import reference
 from worker.loop.transactions import Outcome
 from worker.metrics import table
-from worker.metrics.__main__ import reference
 from worker.stages.replacement import LeftOut
 from worker.topology import STAGES
 
@@ -50,7 +50,7 @@ def test_all_outcomes_are_exported_from_the_start() -> None:
 
 def test_the_page_is_current() -> None:
     page = DOCS / "reference" / "metrics.md"
-    assert page.read_text() == reference(), f"run: python -m worker.metrics > {page}"
+    assert page.read_text() == reference(), f"run: python -m tools.monitoring > {page}"
 
 
 def test_every_metric_has_a_meaning_and_a_remedy() -> None:

@@ -1,6 +1,8 @@
-"""The reference page of rights, ``docs/reference/acls.md``."""
+"""Writes the reference page of rights: ``python -m tools.rights > docs/reference/acls.md``."""
 
 from __future__ import annotations
+
+import sys
 
 from worker.admin.acls import COMMANDS, Grant, Operation, grants, minimal
 from worker.settings.model import Settings
@@ -53,7 +55,7 @@ has the rest.
 A test on a broker with SASL, TLS and an authorizer runs each command with these rights. Its
 slow part takes rights away, one by one (`tests/kafka/test_acls.py`).
 
-This page is generated: `python -m worker.admin > docs/reference/acls.md`.
+This page is generated: `python -m tools.rights > docs/reference/acls.md`.
 """
 
 
@@ -101,3 +103,7 @@ def _stages(topology: Topology) -> str:
         own = minimal([one for one in wanted if one.role == stage])
         parts += [f"| {stage} {row}" for row in _rows(own)]
     return "".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

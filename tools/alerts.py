@@ -1,10 +1,8 @@
-"""Every alert: what it looks at, when it fires, how urgent it is.
-
-`worker.metrics.rules` writes them for Prometheus. Each has a section in the runbook.
-"""
+"""Every alert, and the file of rules that Prometheus loads. Each has a section in the runbook."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -205,3 +203,36 @@ ALERTS: Final = (
     ),
 )
 """All alerts, the most urgent questions first."""
+
+
+_RUNBOOK: Final = "docs/how-to/runbook.md"
+_HEAD = """\
+# Alerts of neardup. Generated: python -m tools.monitoring deploy
+groups:
+  - name: neardup
+    rules:
+"""
+
+
+def rules() -> str:
+    """Return all rules, as YAML."""
+    return _HEAD + "".join(map(_rule, ALERTS))
+
+
+def anchor(alert: Alert) -> str:
+    """Return the anchor of an alert's section in the runbook."""
+    return alert.name.lower()
+
+
+def _rule(alert: Alert) -> str:
+    # In single quotes, YAML knows no escapes; a string of JSON is one of YAML.
+    return f"""\
+      - alert: {alert.name}
+        expr: '{alert.expression}'
+        for: {alert.minutes}m
+        labels:
+          severity: {alert.severity}
+        annotations:
+          summary: {json.dumps(alert.summary)}
+          runbook: {_RUNBOOK}#{anchor(alert)}
+"""

@@ -1,7 +1,7 @@
 """Writes what follows from the table of metrics.
 
-``python -m worker.metrics > docs/reference/metrics.md`` writes the page of all metrics, and
-``python -m worker.metrics deploy`` the rules and dashboards into that folder.
+``python -m tools.monitoring > docs/reference/metrics.md`` writes the page of all metrics, and
+``python -m tools.monitoring deploy`` the rules and dashboards into that folder.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from worker.metrics.alerts import ALERTS
-from worker.metrics.grafana import dashboard
+from tools.alerts import ALERTS, anchor, rules
+from tools.dashboards import DASHBOARDS, dashboard
 from worker.metrics.metric import Area, Histogram, Metric
-from worker.metrics.panels import DASHBOARDS
-from worker.metrics.rules import anchor, rules
 from worker.metrics.table import TABLE
 
 _TITLES: Final[Mapping[Area, tuple[str, str]]] = {
@@ -64,7 +62,7 @@ these thresholds, and adjust them to your load.
 """
 
 _FOOT = """
-This page is generated: `python -m worker.metrics > docs/reference/metrics.md`.
+This page is generated: `python -m tools.monitoring > docs/reference/metrics.md`.
 """
 
 
