@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from contextlib import closing
-from time import monotonic
 
 from worker.admin.checks import Inspection
 from worker.admin.cluster import Cluster
-from worker.bus import LogReader, LogWriter, Outgoing, Record, TopicPartition, Unanswered
+from worker.bus import LogWriter, Outgoing, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.ranges import read_bursts
 from worker.settings.errors import ConfigurationError
 from worker.wire.headers import NOT_JUDGED, rejection
 
-_SILENCE_SECONDS = 15.0
-_WAIT_SECONDS = 0.5
 _RECORDS = 500
-_BYTES = 4 << 20
+"""The most records in a transaction."""
 
 
 def accept_cut(cluster: Cluster, found: Inspection) -> int:
@@ -62,41 +60,11 @@ def accept_cut(cluster: Cluster, found: Inspection) -> int:
             closing(bus.log_writer(topology.layout_log, topology.rejected)) as writer,
         ):
             writer.renew()
-            for records in _read(reader, spans):
+            for records in read_bursts(reader, spans, limit=_RECORDS):
                 rejected += _reject(writer, topology.rejected, records)
     for group, partitions in offsets.items():
         cluster.commit(group, partitions)
     return rejected
-
-
-def _read(
-    reader: LogReader, spans: Mapping[TopicPartition, tuple[int, int]]
-) -> Iterator[list[Record]]:
-    """Yield the records of half-open ranges of offsets.
-
-    Raises:
-        Unanswered: nothing arrives for 15 s.
-    """
-    for partition, (start, _) in spans.items():
-        reader.start(partition, start)
-    left, heard = dict(spans), monotonic()
-    while left:
-        found = reader.read(_RECORDS, _BYTES, _WAIT_SECONDS)
-        if found:
-            heard = monotonic()
-        elif monotonic() - heard > _SILENCE_SECONDS:
-            topic, number = min(left)
-            raise Unanswered(
-                f"{topic}[{number}] has delivered no record for {_SILENCE_SECONDS:.0f} s"
-            )
-        yield [
-            record
-            for record in found
-            if record.offset < spans[TopicPartition(record.topic, record.partition)][1]
-        ]
-        for partition in [at for at, (_, end) in left.items() if (reader.position(at) or 0) >= end]:
-            reader.stop(partition)
-            del left[partition]
 
 
 def _reject(writer: LogWriter, topic: str, records: Iterable[Record]) -> int:

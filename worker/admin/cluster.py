@@ -26,7 +26,6 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from worker.bus import BusError, Claim, Denied, LogTruncated, TopicPartition, Unanswered
-from worker.bus.compacted import PARTITION, records
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
@@ -34,6 +33,7 @@ from worker.bus.kafka.ends import truncated_logs
 from worker.bus.kafka.errors import again, asking, cause, refusal
 from worker.bus.kafka.groups import Committed, Offsets, committed_offsets, set_offsets
 from worker.bus.kafka.identities import present_ids, topic_ids
+from worker.bus.ranges import read_ranges
 from worker.settings.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -411,10 +411,9 @@ class Cluster:
 
     def last_records(self, topic: str) -> dict[bytes | None, bytes]:
         """Return the last value of each key of a compacted topic that has one partition."""
-        low, high = self.ranges({topic: 1})[TopicPartition(topic, PARTITION)]
         found: dict[bytes | None, bytes] = {}
         with closing(KafkaBus(self._options).log_reader(topic, [topic])) as reader:
-            for record in records(reader, topic, low, high):
+            for record in read_ranges(reader, self.ranges({topic: 1})):
                 if record.value is None:
                     found.pop(record.key, None)
                 else:

@@ -10,7 +10,6 @@ from contextlib import closing
 from time import monotonic
 from typing import NamedTuple
 
-from worker.admin.lookup import records_of
 from worker.bus import (
     Aborted,
     Bus,
@@ -22,6 +21,7 @@ from worker.bus import (
     Outgoing,
     TopicPartition,
 )
+from worker.bus.ranges import read_ranges
 from worker.topology import Topology
 from worker.wire.codec import FrameError, answer
 
@@ -153,7 +153,9 @@ def found(
     missing = set(spans)
     known: set[bytes] = set()
     try:
-        for record in records_of(reader, spans):
+        for record in read_ranges(reader, spans):
+            if record.value is None:
+                continue
             frame = answer(record.value, layout.id, shards[record.topic])
             if frame is None or frame.refused is not None:
                 continue

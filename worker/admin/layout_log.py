@@ -24,8 +24,8 @@ from worker.admin.layout_record import LAYOUT_KEY, recorded
 from worker.admin.reindex.in_use import in_use, other_rules
 from worker.admin.starts import used_topics
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing
-from worker.bus.compacted import PARTITION
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.ranges import PARTITION
 from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings

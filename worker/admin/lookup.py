@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from time import monotonic
 
-from worker.bus import BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
-
-Spans = Mapping[TopicPartition, tuple[int, int]]
-"""Half-open ranges of offsets, by partition."""
+from worker.bus import LogReader, Record, TopicPartition
+from worker.bus.ranges import Ranges, read_ranges
 
 _FIRST_WINDOW = 2_000
 _GROWTH = 4
 """A log can't be read backwards. Windows are, each larger than the one after it."""
-_SILENCE_SECONDS = 15.0
-_WAIT_SECONDS = 0.5
 _RECORDS = 1_000
-_BYTES = 4 << 20
 
 
 def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
     reader: LogReader,
-    spans: Spans,
+    spans: Ranges,
     ids: Collection[str],
     *,
     identify: Callable[[Record], str],
@@ -44,7 +39,9 @@ def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
     offsets = count = 0
     for window in windows(spans):
         here: dict[str, list[Record]] = {}
-        for record in records_of(reader, window, clock):
+        for record in read_ranges(reader, window, clock=clock):
+            if record.value is None:
+                continue
             ident = identify(record)
             if wanted[ident]:
                 kept = [*here.get(ident, ()), record]
@@ -61,7 +58,7 @@ def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
     return found
 
 
-def windows(spans: Spans) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
+def windows(spans: Ranges) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
     """Cut the spans into windows, those at their ends first."""
     left = {partition: span for partition, span in spans.items() if span[0] < span[1]}
     size = _FIRST_WINDOW
@@ -73,37 +70,3 @@ def windows(spans: Spans) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
             if high - size > low
         }
         size *= _GROWTH
-
-
-def records_of(
-    reader: LogReader, window: Spans, clock: Callable[[], float] = monotonic
-) -> Iterator[Record]:
-    """Yield the records in these ranges that have a value, in the order of each partition.
-
-    Raises:
-        BusError: a partition can't be read, or delivers nothing for 15 s.
-    """
-    for partition, (low, _) in window.items():
-        reader.start(partition, low)
-    left = dict(window)
-    heard = clock()
-    while left:
-        try:
-            found = reader.read(_RECORDS, _BYTES, _WAIT_SECONDS)
-        except OffsetOutOfRange as error:
-            if error.position >= error.low:
-                raise BusError(str(error)) from error
-            reader.start(error.partition, error.low)  # Retention has just deleted what was before.
-            found = []
-        if found:
-            heard = clock()
-        elif clock() - heard > _SILENCE_SECONDS:
-            silent = ", ".join(f"{partition.topic}[{partition.partition}]" for partition in left)
-            raise BusError(f"no record of {silent} has arrived for {_SILENCE_SECONDS:.0f} s")
-        for record in found:
-            span = left.get(TopicPartition(record.topic, record.partition))
-            if span is not None and record.offset < span[1] and record.value is not None:
-                yield record
-        for partition in [p for p, (_, high) in left.items() if (reader.position(p) or 0) >= high]:
-            reader.stop(partition)
-            del left[partition]

@@ -14,11 +14,12 @@ import msgspec
 from worker.admin.agreement import Difference, agreed, differences, partitions_in, with_similarity
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import recorded
-from worker.admin.lookup import Spans, newest
+from worker.admin.lookup import newest
 from worker.admin.reindex.in_use import planned
 from worker.admin.starts import moment_of
 from worker.bus import LogReader, Record
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.ranges import Ranges
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
 from worker.cli.progress_bar import byte_progress
@@ -124,7 +125,7 @@ def judged(settings: Settings, ids: Sequence[str], since: str) -> Judged:
         return judged_in(reader, spans, settings, ids)
 
 
-def judged_in(reader: LogReader, spans: Spans, settings: Settings, ids: Sequence[str]) -> Judged:
+def judged_in(reader: LogReader, spans: Ranges, settings: Settings, ids: Sequence[str]) -> Judged:
     """Return what `judged` returns, from these offsets."""
     documents = document_format(_roomier(settings))
     found = _found(reader, spans, documents, ids)
@@ -143,7 +144,7 @@ def judged_in(reader: LogReader, spans: Spans, settings: Settings, ids: Sequence
     return Judged(left, right, recorded)
 
 
-def _spans(cluster: Cluster, topics: Sequence[str], since: str) -> Spans:
+def _spans(cluster: Cluster, topics: Sequence[str], since: str) -> Ranges:
     _, known = cluster.counts()
     for topic in topics:
         if topic not in known:
@@ -166,7 +167,7 @@ def _spans(cluster: Cluster, topics: Sequence[str], since: str) -> Spans:
 
 
 def _found(
-    reader: LogReader, spans: Spans, documents: DocumentFormat, ids: Sequence[str]
+    reader: LogReader, spans: Ranges, documents: DocumentFormat, ids: Sequence[str]
 ) -> list[Record]:
     total = sum(high - low for low, high in spans.values())
     with byte_progress(total, shown=sys.stderr.isatty()) as advance:

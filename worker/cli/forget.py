@@ -15,10 +15,10 @@ import typer
 from worker.admin.cluster import Cluster
 from worker.admin.correcting import corrector, erasure, restored
 from worker.admin.forgetting import judged_reader, send
-from worker.admin.lookup import records_of
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus, BusError, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.ranges import read_ranges
 from worker.cli.campaigns import Outline, members_of
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
@@ -176,8 +176,9 @@ def _never_came(
             read_to = reader.committed([TopicPartition(topology.documents, n) for n in numbers])
             ends = {place: reader.watermarks(place)[1] for place in read_to}
             waiting = {place: (at or 0, ends[place]) for place, at in read_to.items()}
-            waiting = {place: span for place, span in waiting.items() if span[0] < span[1]}
-            if None in read_to.values() or any(True for _ in records_of(reader, waiting)):
+            if None in read_to.values() or any(
+                record.value is not None for record in read_ranges(reader, waiting)
+            ):
                 return []
         with closing(Lookup(settings, topology, bus)) as lookup:
             return [given for ident, given in wanted.items() if lookup.never_came(ident.decode())]

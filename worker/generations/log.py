@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import uniform
 from time import monotonic, sleep
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
-from worker.bus.compacted import PARTITION, records
+from worker.bus.ranges import PARTITION, read_ranges
 from worker.generations.plan import Plan
 from worker.untrusted import NOT_READ
 
@@ -57,7 +57,7 @@ def load(value: bytes) -> Plan:
         ) from error
 
 
-def _last(found: Sequence[Record]) -> bytes | None:
+def _last(found: Iterable[Record]) -> bytes | None:
     values = [record.value for record in found if record.key == PLAN_KEY]
     return values[-1] if values else None
 
@@ -100,7 +100,7 @@ class FollowedPlan:
         topic = self._place.topic
         self._reader = reader = self._bus.log_reader(topic, [topic])
         low, high = reader.watermarks(self._place)
-        value = _last(list(records(reader, topic, low, high)))
+        value = _last(read_ranges(reader, {self._place: (low, high)}))
         reader.start(self._place, high)
         return value
 
@@ -161,8 +161,8 @@ def _await_other(bus: Bus, topic: str, before: Plan | None) -> None:
 def _recorded(bus: Bus, topic: str) -> Plan | None:
     reader = bus.log_reader(topic, [topic])
     try:
-        low, high = reader.watermarks(TopicPartition(topic, PARTITION))
-        value = _last(list(records(reader, topic, low, high)))
+        place = TopicPartition(topic, PARTITION)
+        value = _last(read_ranges(reader, {place: reader.watermarks(place)}))
         return None if value is None else load(value)
     finally:
         reader.close()

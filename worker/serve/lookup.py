@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import NamedTuple
 
-from worker.admin.lookup import Spans, records_of, windows
+from worker.admin.lookup import windows
 from worker.bus import (
     Bus,
     BusError,
@@ -16,6 +16,7 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
+from worker.bus.ranges import RangeReader, Ranges, read_ranges
 from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
@@ -156,12 +157,15 @@ class Lookup(Closing):
         """
         reader = self._reader((self._topology.documents, self._topology.fingerprints), single=True)
         gone = Gone(f"{what} is no longer on {partition.topic}: retention has removed it")
+        reading = RangeReader(reader, silence=_SECONDS, clock=self._clock)
+        records: list[Record] = []
         try:
-            reader.start(partition, offset)
+            reading.start(partition, offset, offset + 1)
             try:
-                record = self._awaited(reader, partition, offset)
+                while reading.left and not records:
+                    records = reading.read(1, _BYTES, _WAIT_SECONDS)
             finally:  # Otherwise the next read would fail here as well.
-                reader.stop(partition)
+                reading.stop(partition)
         except OffsetOutOfRange:
             raise gone from None
         except PartitionUnreadable as error:
@@ -169,20 +173,9 @@ class Lookup(Closing):
         except BusError:
             self.close()
             raise
-        if record is None:
+        if not records or records[0].value is None:
             raise gone
-        return record
-
-    def _awaited(self, reader: LogReader, partition: TopicPartition, offset: int) -> Record | None:
-        """Return the record at an offset; None if there is none, or it has no value."""
-        deadline = self._clock() + _SECONDS
-        while (reader.position(partition) or 0) <= offset:
-            for record in reader.read(1, _BYTES, _WAIT_SECONDS):
-                if (record.offset, record.partition) == (offset, partition.partition):
-                    return None if record.value is None else record
-            if self._clock() > deadline:
-                raise BusError(f"{partition.topic}: no answer within {_SECONDS:g} s")
-        return None
+        return records[0]
 
     def with_id(self, ident: str) -> Documents:
         """Return the latest documents with an id.
@@ -229,11 +222,11 @@ class Lookup(Closing):
             for window in windows(self._spans(reader, topics)):
                 here = []
                 read = 0
-                for record in records_of(reader, window, self._clock):
+                for record in read_ranges(reader, window, clock=self._clock):
                     read += 1
                     if late := self._clock() > deadline:
                         break
-                    if matches(record):
+                    if record.value is not None and matches(record):
                         verdict = "unique" if record.topic == topics[0] else "duplicate"
                         here.append(document_of(self._documents, record, verdict))
                 kept = [one for one in here if one is not None]
@@ -245,11 +238,9 @@ class Lookup(Closing):
         except BusError:
             self.close()
             raise
-        if late:  # The reader would go on with the rest of the window.
-            self.close()
         return Documents(found[:_FOUND], searched, complete)
 
-    def _spans(self, reader: LogReader, topics: Sequence[str]) -> Spans:
+    def _spans(self, reader: LogReader, topics: Sequence[str]) -> Ranges:
         places = (
             TopicPartition(topic, number)
             for topic, count in self._bus.partitions(topics).items()

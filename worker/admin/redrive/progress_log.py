@@ -18,7 +18,7 @@ from worker.admin.redrive.progress import (
     topic_of,
 )
 from worker.bus import BusError, LogReader, TopicPartition
-from worker.bus.compacted import PARTITION, records
+from worker.bus.ranges import PARTITION, read_ranges
 
 Line = tuple[bytes, bytes | None]
 """A record of the topic: its key and value; a record without a value deletes a line."""
@@ -57,8 +57,10 @@ class ProgressLog:
         Raises:
             BusError: the topic can't be read.
         """
-        low, high = self._reader.watermarks(TopicPartition(self.topic, PARTITION))
-        for record in records(self._reader, self.topic, max(low, self._next), high):
+        partition = TopicPartition(self.topic, PARTITION)
+        low, high = self._reader.watermarks(partition)
+        unread = {partition: (max(low, self._next), high)}
+        for record in read_ranges(self._reader, unread):
             self.empty = False
             self._offsets[record.key] = record.offset
             _apply(self.lines, record.key, record.value)

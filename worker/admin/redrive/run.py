@@ -6,20 +6,19 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from time import monotonic
 
 from worker.admin.redrive.progress import BY_NAME, Progress, Refusal
 from worker.admin.redrive.progress_log import Line, ProgressLog
 from worker.admin.redrive.rejection import Rejection
 from worker.admin.redrive.sending import Sending
 from worker.bus import Bus, BusError, LogReader, LogTruncated, OffsetOutOfRange, TopicPartition
+from worker.bus.ranges import RangeReader
 from worker.loop.options import LoopOptions
 from worker.topology import Topology
 from worker.visible import counted
 
 _BATCH_RECORDS = 200
 _BATCH_BYTES = 4 << 20
-_SILENCE_SECONDS = 15.0
 _FIRST_SECONDS = 0.5
 _NEXT_SECONDS = 0.05
 """The wait for the first records of a batch, and for further ones."""
@@ -74,8 +73,11 @@ class Run:
     """Partitions that are further than the log says; losing this sends nothing twice."""
     pending_lines: list[Line] = field(default_factory=list)
     """Lines to write with the next transaction."""
-    ends: dict[int, int] = field(default_factory=dict)
-    heard: float = 0.0
+    _reading: RangeReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read up to the ends of the partitions at the start of the pass."""
+        self._reading = RangeReader(self.reader)
 
     def begin(
         self, known: Mapping[int, Progress], ranges: Mapping[int, tuple[int, int]], *, new: bool
@@ -92,10 +94,7 @@ class Run:
             if start < low:
                 self._note_deleted(number, low)
             start = max(low, start)
-            if start != high:  # Past the end, the reader finds where it was cut off.
-                self.ends[number] = high
-                self.reader.start(self._at(number), start, at.claim)
-        self.heard = monotonic()
+            self._reading.start(self._at(number), start, high, at.claim)
 
     def _at(self, number: int) -> TopicPartition:
         return TopicPartition(self.topology.rejected, number)
@@ -135,7 +134,7 @@ class Run:
             Fenced: another run took over.
             BusError: Kafka failed. Up to `Counts.unknown` more documents may have been sent.
         """
-        if not self.ends or self.left == 0:
+        if not self._reading.left or self.left == 0:
             return False
         piece: list[_Item] = []
         due = 0
@@ -163,39 +162,21 @@ class Run:
         """Return a batch of bounded size, or what is available."""
         items: list[_Item] = []
         size = 0
-        while len(items) < _BATCH_RECORDS and size < _BATCH_BYTES and self.ends:
+        while len(items) < _BATCH_RECORDS and size < _BATCH_BYTES and self._reading.left:
             room = _BATCH_RECORDS - len(items), _BATCH_BYTES - size
             try:
-                found = self.reader.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
+                found = self._reading.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
             except (OffsetOutOfRange, LogTruncated) as error:
                 if not items:  # Otherwise send the records read so far; the error comes again.
                     self._skip(error)
                 break
-            for record in found:
-                if record.offset < self.ends.get(record.partition, 0):
-                    rejection = Rejection.of(record)
-                    items.append(_Item(rejection, self._is_due(rejection)))
-                    size += rejection.size
-            self._stop_read()
             if not found:
                 break
-        if items:
-            self.heard = monotonic()
-        elif self.ends and monotonic() - self.heard > _SILENCE_SECONDS:
-            raise BusError(
-                f"{self.topology.rejected} has delivered no record for {_SILENCE_SECONDS:.0f} s"
-            )
+            for record in found:
+                rejection = Rejection.of(record)
+                items.append(_Item(rejection, self._is_due(rejection)))
+                size += rejection.size
         return items
-
-    def _stop_read(self) -> None:
-        """Stop the partitions that have reached their ends."""
-        for number, end in list(self.ends.items()):
-            if (self.reader.position(self._at(number)) or 0) >= end:
-                self._stop(number)
-
-    def _stop(self, number: int) -> None:
-        del self.ends[number]
-        self.reader.stop(self._at(number))
 
     def _skip(self, lost: OffsetOutOfRange | LogTruncated) -> None:
         """Continue at the present start of a partition's log, or where it was cut off.
@@ -210,17 +191,14 @@ class Run:
         if lost.position >= lost.low:
             raise BusError(str(lost)) from lost
         self._note_deleted(number, lost.low)
-        if lost.low < self.ends[number]:
-            self.reader.start(lost.partition, lost.low)
-        else:
-            self._stop(number)
+        self._reading.go_on(lost.partition, lost.low)
 
     def _go_back(self, lost: LogTruncated) -> None:
         if lost.end is None:
             raise lost
         number = lost.partition.partition
         self._note_cut(number, lost.end)
-        self.reader.start(lost.partition, lost.end)
+        self._reading.go_on(lost.partition, lost.end)
 
     def _is_due(self, rejection: Rejection) -> bool:
         record, reason = rejection.record, rejection.reason
@@ -311,7 +289,6 @@ class Run:
             if not found:
                 raise refused
             return found
-        self.heard = monotonic()
         self.progress = progress
         self.unwritten.clear()
         self.pending_lines.clear()

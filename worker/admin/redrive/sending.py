@@ -12,7 +12,7 @@ from time import monotonic
 
 from worker.admin.redrive.progress_log import Line, ProgressLog
 from worker.bus import AnyOutgoing, BusError, Fenced, LogWriter, Outgoing, Refused, TopicPartition
-from worker.bus.compacted import PARTITION
+from worker.bus.ranges import PARTITION
 from worker.loop.options import LoopOptions
 from worker.loop.transactions import Transactions
 from worker.probe import UNWATCHED

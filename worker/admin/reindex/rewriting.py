@@ -12,6 +12,7 @@ from worker.admin.agreement import Facts
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import recorded
 from worker.bus import Bus, Offset, TopicPartition, state_of
+from worker.bus.ranges import read_ranges
 from worker.generations.generation import Generation, Signing
 from worker.generations.plan import Plan
 from worker.generations.turns import SEALED, WAITING
@@ -22,10 +23,8 @@ from worker.wire.codec import hand_over
 
 _HEADROOM = 1 << 30
 """How many offsets the earlier log may grow by while the next one is built."""
-_WAIT_SECONDS = 0.5
 _LAST_OFFSETS = 64
 """The end of a log, in which its last record is. Behind it are markers of transactions."""
-_RECORDS, _BYTES = 100, 4 << 20
 
 
 def begun_with(cluster: Cluster, settings: Settings) -> tuple[Plan, Signing]:
@@ -166,12 +165,10 @@ def written(bus: Bus, target: Topology) -> bool:
     order = target.order
     with closing(bus.log_reader(target.group("refingerprint"), [order.topic])) as reader:
         low, high = reader.watermarks(order)
-        reader.start(order, max(low, high - _LAST_OFFSETS))
-        while (reader.position(order) or 0) < high:
-            for record in reader.read(_RECORDS, _BYTES, _WAIT_SECONDS):
-                if hand_over(record.value, target.layout.id) == target.generation:
-                    return True
-    return False
+        return any(
+            hand_over(record.value, target.layout.id) == target.generation
+            for record in read_ranges(reader, {order: (max(low, high - _LAST_OFFSETS), high)})
+        )
 
 
 def fingerprinted_to(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
 
 import msgspec
 
@@ -17,9 +16,10 @@ from worker.admin.reindex import rewriting
 from worker.admin.reindex.checking import Checks
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.topics import Grown, delete_left, grow, starts
-from worker.bus import BusError, Offset, TopicPartition, state_of
+from worker.bus import BusError, Offset, TopicPartition, Unanswered, state_of
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.groups import Offsets
+from worker.bus.ranges import read_ranges
 from worker.generations.generation import Generation, Signing
 from worker.generations.log import change_plan
 from worker.generations.plan import (
@@ -40,7 +40,6 @@ from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.wire.codec import hand_over
 
-_WAIT_SECONDS = 0.5
 _LOOK_SECONDS = 10.0
 _NONE: Mapping[str, Offsets] = {}
 _MARKERS = 1
@@ -207,17 +206,17 @@ class Reindex:
     def _nothing(self, topology: Topology, start: int, end: int) -> bool:
         """Return whether a log has no record from an offset on, before another one.
 
-        False if it doesn't say so in time. Transactions of several writers may end one after the
-        other, so several markers may follow its last record.
+        Return False if it doesn't say so in time. Transactions of several writers may end one
+        after the other, so several markers may follow its last record.
         """
         order = topology.order
-        deadline = monotonic() + _LOOK_SECONDS
-        with closing(self._bus.log_reader(topology.group("index"), [order.topic])) as reader:
-            reader.start(order, start)
-            while (reader.position(order) or 0) < end and monotonic() < deadline:
-                if reader.read(1, 1 << 20, _WAIT_SECONDS):
-                    return False
-            return (reader.position(order) or 0) >= end
+        span = {order: (start, end)}
+        with (
+            closing(self._bus.log_reader(topology.group("index"), [order.topic])) as reader,
+            suppress(Unanswered),
+        ):
+            return not any(True for _ in read_ranges(reader, span, limit=1, silence=_LOOK_SECONDS))
+        return False
 
     def close(self) -> None:
         """Have workers seal the log in use, if the following generation has its own.
@@ -294,12 +293,10 @@ class Reindex:
         """Return whether the next record for every shard is the hand-over."""
         order = old.order
         low, high = self._order(old)
-        start = max(low, min(answered.values()))
+        following = {order: (max(low, min(answered.values())), high)}
         with closing(self._bus.log_reader(old.group("index"), [order.topic])) as reader:
-            reader.start(order, start)
-            while (reader.position(order) or 0) < high:
-                for record in reader.read(1, 1 << 20, _WAIT_SECONDS):
-                    return hand_over(record.value, old.layout.id) == new.generation
+            for record in read_ranges(reader, following, limit=1):
+                return hand_over(record.value, old.layout.id) == new.generation
         return False
 
     def finish(self) -> None:
