@@ -14,7 +14,7 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.checker.history import verdict_of
 from tests.support.server_process import ANY_PORTS, Server, serving
 from tests.support.texts import near_copies
-from worker.stages.corrections import erasure_name
+from worker.corrections.state import erasure_name
 from worker.wire.headers import ALLOWED_BY
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]

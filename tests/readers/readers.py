@@ -39,6 +39,8 @@ from worker.cli.campaigns import Wanted, of_files
 from worker.cli.client import Client
 from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import _matches as matches_in_header
+from worker.corrections.state import Corrections
+from worker.documents.published import duplicate_of
 from worker.files.journal import Journal
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
@@ -56,11 +58,9 @@ from worker.index.snapshots.manifest import decode as decode_manifest
 from worker.offline.state_versions import StateError, current_index
 from worker.serve.answers import Answer, Reply, encoded
 from worker.serve.correcting import Correct
-from worker.serve.published import duplicate_of
 from worker.serve.questions import BadRequest, Questions
 from worker.serve.reading import _decoded as of_body
 from worker.settings.model import Settings
-from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
 from worker.wire.codec import FrameError, HandOver, decode, hand_over
@@ -254,7 +254,7 @@ def _seeds() -> Iterator[Reader]:
     )
     yield Reader(
         "header",
-        ("worker.serve.published", "worker.cli.explain_kafka", "worker.cli.watch"),
+        ("worker.documents.published", "worker.cli.explain_kafka", "worker.cli.watch"),
         _headers,
         (Unreadable,),
         (b'[{"id": "a", "similarity": 0.9}]', b'{"id": "a", "sequence": 5}'),
@@ -501,7 +501,7 @@ def _own_files() -> Iterator[Reader]:
     )
     yield Reader(
         "corrections in a store",
-        ("worker.stages.corrections",),
+        ("worker.corrections.state",),
         _corrections,
         (ValueError,),
         (Corrections().packed(),),

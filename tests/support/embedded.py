@@ -13,10 +13,10 @@ from tests.support.checker.history import History, frame_ranges, verdict_of, ver
 from tests.support.replay import replay
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
+from worker.corrections.state import Corrections
 from worker.index.store import BandStore
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings.model import Settings
-from worker.stages.corrections import Corrections
 from worker.stages.index import Index
 from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION, FORGET

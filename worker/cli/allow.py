@@ -18,8 +18,6 @@ from rich.text import Text
 
 from lsh import Fingerprinter
 from worker.admin.cluster import Cluster
-from worker.admin.correcting import allowance, correction, corrector
-from worker.admin.forgetting import send
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus
 from worker.bus.kafka.bus import KafkaBus
@@ -27,14 +25,16 @@ from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.cli.sent import documents_there, judged_and_found, places
+from worker.corrections.records import allowance, correction, corrector
+from worker.corrections.sending import send
+from worker.corrections.state import MOST_ALLOWANCES, erasure_name
+from worker.documents.lookup import Gone, Lookup
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
 from worker.generations.plan import Plan
 from worker.serve.correcting import Made, MadeList
-from worker.serve.lookup import Gone, Lookup
 from worker.settings.model import Settings
 from worker.settings.units import duration_text
-from worker.stages.corrections import MOST_ALLOWANCES, erasure_name
 from worker.topology import Topology
 from worker.untrusted import NOT_READ, why
 from worker.visible import counted

@@ -14,7 +14,6 @@ import msgspec
 from worker.admin.agreement import Difference, agreed, differences, partitions_in, with_similarity
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import recorded
-from worker.admin.lookup import newest
 from worker.admin.reindex.in_use import planned
 from worker.admin.starts import moment_of
 from worker.bus import LogReader, Record
@@ -23,6 +22,7 @@ from worker.bus.ranges import Ranges
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
 from worker.cli.progress_bar import byte_progress
+from worker.documents.search import newest
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import typer
 
 from worker.admin.cluster import Cluster
-from worker.admin.correcting import corrector, erasure, restored
-from worker.admin.forgetting import judged_reader, send
 from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus, BusError, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
@@ -25,11 +23,13 @@ from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.query import matches_of
 from worker.cli.screen import print_json, tell
 from worker.cli.sent import await_judged, documents_there, judged_and_found, places
+from worker.corrections.records import corrector, erasure, restored
+from worker.corrections.sending import judged_reader, send
+from worker.documents.lookup import Gone, Lookup
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
 from worker.generations.plan import Plan
-from worker.serve.lookup import Gone, Lookup
 from worker.settings.mask import without_credentials
 from worker.settings.model import Settings
 from worker.topology import Topology

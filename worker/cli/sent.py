@@ -6,7 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from itertools import count
 
-from worker.admin.forgetting import (
+from worker.bus import Bus, BusError, LogReader, Outgoing, TopicPartition
+from worker.cli.errors import EXIT_FAILED, CommandError, status_of
+from worker.cli.screen import tell
+from worker.corrections.sending import (
     Behind,
     answered_up_to,
     behind,
@@ -14,9 +17,6 @@ from worker.admin.forgetting import (
     judged_reader,
     send,
 )
-from worker.bus import Bus, BusError, LogReader, Outgoing, TopicPartition
-from worker.cli.errors import EXIT_FAILED, CommandError, status_of
-from worker.cli.screen import tell
 from worker.generations.plan import Plan
 from worker.settings.model import Settings
 from worker.topology import Topology

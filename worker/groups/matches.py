@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh._core import Matches
+from worker.corrections.state import Allowed
 from worker.stages.answers import listed
-from worker.stages.corrections import Allowed
 from worker.stages.order import Placed
 from worker.wire.corrections import ALLOWED
 from worker.wire.ids import nameable

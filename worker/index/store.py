@@ -20,6 +20,7 @@ from rocksdict import Checkpoint, WriteBatch, WriteOptions
 
 from lsh._core import Damaged, Decision, Opening, Plan, Writes
 from lsh.index import BucketRules, DocumentBatch
+from worker.corrections.state import Corrections
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
@@ -38,7 +39,6 @@ from worker.index.run_tables import RunTables, family_names
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader, read
 from worker.probe import UNWATCHED, Probe, probing
-from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 from worker.stages.ownership import Parts
 

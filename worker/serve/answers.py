@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from worker.documents.published import First
+
 _FIGURE = re.compile(rb'("(?:similarity|estimate|containment|error|least)":)(-?\d[\d.e-]*)')
 """Within a string of JSON, the quotes would have backslashes."""
 
@@ -28,13 +30,6 @@ class Found(msgspec.Struct, frozen=True, omit_defaults=True):
     bands: list[int]
     same_text: bool
     containment: float | None = None
-
-
-class First(msgspec.Struct, frozen=True):
-    """The earliest match."""
-
-    id: str
-    sequence: int
 
 
 class Met(msgspec.Struct, frozen=True):

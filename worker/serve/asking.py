@@ -17,11 +17,12 @@ from lsh import Fingerprinter, Fingerprints
 from lsh.index import BucketRules, DocumentBatch, Match
 from lsh.sketch import SKETCH_BITS
 from lsh.tuning import standard_error
+from worker.corrections.state import NO_CORRECTIONS, Allowed, Corrections, nearest
+from worker.documents.published import First
 from worker.formats.unreadable import Unreadable
 from worker.index.store_reader import MetBucket, ShardAnswer, StoreReader
-from worker.serve.answers import Answer, First, Found, Met, rejected
+from worker.serve.answers import Answer, Found, Met, rejected
 from worker.serve.questions import Question
-from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, nearest
 from worker.wire.frame import Layout
 
 T = TypeVar("T")

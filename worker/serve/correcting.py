@@ -9,16 +9,16 @@ from typing import Annotated, Literal
 import msgspec
 
 from lsh import Fingerprinter
-from worker.admin.correcting import allowance, correction, corrector, erasure, restored
-from worker.admin.forgetting import send
 from worker.bus import Bus, Outgoing, Record
+from worker.corrections.records import allowance, correction, corrector, erasure, restored
+from worker.corrections.sending import send
+from worker.corrections.state import MOST_ALLOWANCES, Allowance, Erasure, erasure_name
+from worker.documents.lookup import FORGOTTEN, Gone, Lookup
 from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.serve.following import Following
-from worker.serve.lookup import FORGOTTEN, Gone, Lookup
 from worker.serve.views import Sequence, Side
 from worker.settings.model import Settings
-from worker.stages.corrections import MOST_ALLOWANCES, Allowance, Erasure, erasure_name
 from worker.topology import Topology
 from worker.wire.corrections import Note, Request
 from worker.wire.headers import FORGET

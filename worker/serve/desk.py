@@ -20,6 +20,8 @@ import msgspec
 from lsh import Fingerprinter
 from worker.app import Application
 from worker.bus import Bus
+from worker.documents.lookup import FORGOTTEN, Gone, Located, Lookup
+from worker.documents.published import Document, Documents, Duplicate
 from worker.files.closing import Closing
 from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
@@ -29,20 +31,9 @@ from worker.serve.correcting import Correct, Corrected, Correcting, MadeList
 from worker.serve.feed import Feed, Since
 from worker.serve.flow import FlowLooks, Owners
 from worker.serve.following import Following, Warming
-from worker.serve.lookup import FORGOTTEN, Gone, Located, Lookup
 from worker.serve.outlines import Outline, outline
 from worker.serve.questions import Questions
-from worker.serve.views import (
-    Compare,
-    Compared,
-    Comparison,
-    Document,
-    Documents,
-    Duplicate,
-    Duplicates,
-    Flow,
-    Side,
-)
+from worker.serve.views import Compare, Compared, Comparison, Duplicates, Flow, Side
 from worker.wire.frame import POSITION_BITS
 
 T = TypeVar("T")

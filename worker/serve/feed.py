@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from worker.admin.redrive.rejection import Rejection as Rejected
 from worker.bus import Bus, BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
+from worker.documents.published import Duplicate, duplicate_of, header, ident_of
 from worker.files.closing import Closing
 from worker.formats.choice import document_format
-from worker.serve.published import duplicate_of, header, ident_of
-from worker.serve.views import Duplicate, Duplicates, Rejection
+from worker.serve.views import Duplicates, Rejection
 from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import visible

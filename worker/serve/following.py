@@ -24,6 +24,7 @@ from worker.bus import (
     TopicPartition,
     TopicRecreated,
 )
+from worker.corrections.state import Corrections, erasure_name
 from worker.files.closing import Closing
 from worker.groups.matches import by_rows
 from worker.groups.reading import GroupsReader
@@ -36,7 +37,6 @@ from worker.index.store import BandStore
 from worker.index.store_reader import StoreReader
 from worker.serve.shard_lock import ShardLock
 from worker.stages.base import StageError
-from worker.stages.corrections import Corrections, erasure_name
 from worker.stages.judge import pass_over
 from worker.stages.order import Documents, FrameOutOfPlace, Placed
 from worker.wire.codec import hand_over

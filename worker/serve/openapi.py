@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from worker.documents.published import Documents
 from worker.groups.reading import Sort
 from worker.serve.answers import Reply
 from worker.serve.correcting import Correct, Corrected, MadeList
@@ -18,7 +19,6 @@ from worker.serve.questions import Body, Query
 from worker.serve.views import (
     Compare,
     Comparison,
-    Documents,
     Duplicates,
     Failure,
     Flow,

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh.sketch import similarity
+from worker.documents.lookup import Gone, Lookup
 from worker.groups.reading import Found, GroupsReader
 from worker.groups.rows import Member
 from worker.serve.following import Following
 from worker.serve.group_pages import GroupMember, member_of
-from worker.serve.lookup import Gone, Lookup
 from worker.wire.frame import POSITION_BITS
 
 _MEMBERS = 10_000

@@ -18,6 +18,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from worker.bus import BusError
+from worker.documents.lookup import Gone
+from worker.documents.published import Document, Documents
 from worker.files.closing import Closing
 from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
@@ -28,11 +30,10 @@ from worker.serve.desk import Busy, Desk, Turns
 from worker.serve.feed import Since
 from worker.serve.following import Warming
 from worker.serve.group_pages import GROUPS_PATHS, AskedGroups
-from worker.serve.lookup import Gone
 from worker.serve.openapi import described
 from worker.serve.responder import Said
 from worker.serve.rights import Right, Rights
-from worker.serve.views import Compare, Document, Documents, Granted, News, Session
+from worker.serve.views import Compare, Granted, News, Session
 from worker.untrusted import NOT_READ, why
 from worker.visible import visible
 from worker.wire.corrections import CorrectionError

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from worker.differences import Span
+from worker.documents.published import Duplicate
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -26,32 +27,6 @@ class Granted(msgspec.Struct, frozen=True):
 
     may_read: bool
     may_correct: bool
-
-
-class Match(msgspec.Struct, frozen=True):
-    """A document that a duplicate matched, as its header has it. ``similarity`` is estimated.
-
-    ``sequence`` is known of the earliest match.
-    """
-
-    id: str
-    similarity: float
-    sequence: int | None = None
-
-
-class Duplicate(msgspec.Struct, frozen=True):
-    """A duplicate that was published.
-
-    ``source`` is ``partition-offset`` in the topic of the documents, ``time`` that of the record in
-    ms since 1970, ``text`` the beginning of the document's text. ``matches`` are best first.
-    """
-
-    id: str
-    sequence: int
-    source: str
-    time: int
-    text: str
-    matches: list[Match]
 
 
 class Duplicates(msgspec.Struct, frozen=True):
@@ -131,34 +106,6 @@ class Comparison(msgspec.Struct, frozen=True):
     rows: int
     same_text: bool
     left_out: tuple[int, int] = (0, 0)
-
-
-class Document(msgspec.Struct, frozen=True):
-    """A document.
-
-    Of one that was searched for, ``text`` is the beginning, and the rest is as it was published. Of
-    one that was asked for by its number, ``text`` is whole, and there are no headers and matches.
-    """
-
-    id: str
-    sequence: int
-    source: str
-    time: int
-    verdict: Literal["unique", "duplicate"] | None
-    text: str
-    matches: list[Match]
-    headers: list[tuple[str, str]]
-
-
-class Documents(msgspec.Struct, frozen=True):
-    """Documents that were searched for, the latest first.
-
-    ``searched`` offsets of the outputs were read. ``complete``: all that they hold were.
-    """
-
-    documents: list[Document]
-    searched: int
-    complete: bool
 
 
 class Sought(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

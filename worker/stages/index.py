@@ -16,12 +16,12 @@ from worker.bus import (
     RecordBatch,
     TopicPartition,
 )
+from worker.corrections.state import MOST_ALLOWANCES
 from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.stages.answers import Answers, split_answer, with_done
 from worker.stages.base import NOTHING, Burst, Shards, Status
-from worker.stages.corrections import MOST_ALLOWANCES
 from worker.stages.dates import DateReports
 from worker.stages.first_cases import FirstCases
 from worker.stages.judge import Judge, Judgement, pass_over

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lsh._core import Decision
 from lsh.index import BucketRules
 from worker.bus import Record
-from worker.stages.corrections import Corrected, corrected
+from worker.corrections.state import Corrected, corrected
 from worker.stages.coverage import Coverage
 from worker.stages.order import Documents, Placed, covered, placed
 from worker.stages.ownership import ShardStore
@@ -88,8 +88,10 @@ class Judge:
         known = (ids & documents.own_ids).union(decision.known) if ids else ids
         rules, made = self._rules, Corrected()
         if shard == 0:
-            before, least = store.corrections, rules.threshold
-            made = corrected(before, frames, threshold=least, window=rules.window_ms)
+            logged = ((one.frame, one.offset, one.logged) for one in frames)
+            made = corrected(
+                store.corrections, logged, threshold=rules.threshold, window=rules.window_ms
+            )
         return Judgement(decision, after, len(documents), coverage, known, made)
 
     def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:

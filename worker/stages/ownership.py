@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 from lsh._core import Decision
 from lsh.index import BucketRules, DocumentBatch
 from worker.bus import TopicPartition
+from worker.corrections.state import Corrections
 from worker.stages.base import Status
-from worker.stages.corrections import Corrections
 from worker.stages.coverage import Coverage
 
 

@@ -87,7 +87,7 @@ def test_a_text_is_allowed_and_that_is_withdrawn(
 def test_one_more_than_may_hold_is_refused_and_so_is_what_does_not_hold(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("worker.stages.corrections.MOST_ALLOWANCES", 2)
+    monkeypatch.setattr("worker.corrections.state.MOST_ALLOWANCES", 2)
     for number in range(3):
         run.correct(Request("allow", f"flood{number}", f"{FOOTER} {number}", exact=True))
     run.embedded.run_until_idle()

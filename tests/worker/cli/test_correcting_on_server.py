@@ -15,7 +15,7 @@ from worker.cli.allow import show_corrections
 from worker.cli.client import Client
 from worker.cli.errors import CommandError
 from worker.cli.forget import chosen
-from worker.stages.corrections import erasure_name
+from worker.corrections.state import erasure_name
 
 ESCAPE = "\x1b[31m"
 

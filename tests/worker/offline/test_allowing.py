@@ -15,7 +15,7 @@ from tests.support.corpus import scaled
 from tests.support.embedded import Run, by_id
 from tests.support.texts import near_copies
 from worker.bus import Outgoing
-from worker.stages.corrections import erasure_name
+from worker.corrections.state import erasure_name
 from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION
 

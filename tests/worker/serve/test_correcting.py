@@ -12,8 +12,8 @@ import pytest
 
 from localkafka.broker import wait_until
 from tests.worker.serve.correction_server import SONG, Server, served
+from worker.corrections.state import erasure_name
 from worker.serve.answers import coarse
-from worker.stages.corrections import erasure_name
 from worker.wire.corrections import MOST_CHARACTERS
 
 READING, CORRECTING = "r" * 40, "c" * 40

@@ -16,6 +16,7 @@ import pytest
 from tests.worker.probes.attacked import connect, post, rest, status_of
 from tests.worker.serve.parts import Site, body
 from worker.app import Application, Environment
+from worker.corrections.state import Corrections
 from worker.index.errors import StoreDamaged
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
@@ -26,7 +27,6 @@ from worker.serve.responder import Said
 from worker.serve.server import Limits, answering
 from worker.serve.service import QueryService
 from worker.settings.sections import ServeSection
-from worker.stages.corrections import Corrections
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 OTHER = "Something else entirely, of which there is no copy so far."

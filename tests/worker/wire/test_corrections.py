@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.stages.corrections import Corrections
+from worker.corrections.state import Corrections
 from worker.wire.columns import ColumnError
 from worker.wire.corrections import Correction, CorrectionError, Kind, Request
 from worker.wire.ids import MOST_ID_BYTES

@@ -33,9 +33,9 @@ from worker.bus import (
 from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.member import MemoryMember
 from worker.bus.records import NO_EPOCHS
+from worker.corrections.state import Corrections
 from worker.index.store import BandStore
 from worker.stages.base import Burst, StageError
-from worker.stages.corrections import Corrections
 from worker.wire.corrections import Request
 
 Offsets = Mapping[TopicPartition, int]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import NamedTuple
 
-from worker.admin.lookup import windows
 from worker.bus import (
     Bus,
     BusError,
@@ -17,11 +16,11 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.bus.ranges import RangeReader, Ranges, read_ranges
+from worker.documents.published import Document, Documents, document_of, header, ident_of
+from worker.documents.search import windows
 from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
-from worker.serve.published import document_of, header, ident_of
-from worker.serve.views import Document, Documents
 from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.wire.codec import FrameError, decode

@@ -18,8 +18,15 @@ from tests.support.stages import (
     topology,
 )
 from worker.bus import Record
-from worker.stages import corrections
-from worker.stages.corrections import NO_CORRECTIONS, Allowed, Corrections, corrected, erasure_name
+from worker.corrections import state
+from worker.corrections.state import (
+    NO_CORRECTIONS,
+    Allowed,
+    Corrected,
+    Corrections,
+    corrected,
+    erasure_name,
+)
 from worker.stages.order import Placed, placed
 from worker.wire.corrections import Note, Request
 from worker.wire.headers import CORRECTION
@@ -46,11 +53,16 @@ def frame(*inputs: Record, at: int = 0) -> Placed:
     return placed(made._replace(timestamp=at * HOUR), topology().layout, 0)
 
 
+def after(before: Corrections, *frames: Placed, window: int | None = None) -> Corrected:
+    logged = [(one.frame, one.offset, one.logged) for one in frames]
+    return corrected(before, logged, threshold=PARAMETERS.threshold, window=window)
+
+
 def judged(
     *frames: Placed, before: Corrections = NO_CORRECTIONS, window: int | None = None
 ) -> tuple[Corrections, dict[int, Allowed]]:
     hours = None if window is None else window * HOUR
-    found = corrected(before, frames, threshold=PARAMETERS.threshold, window=hours)
+    found = after(before, *frames, window=hours)
     return before if found.held is None else found.held, dict(found.allowed)
 
 
@@ -93,7 +105,7 @@ def test_the_window_counts_from_the_time_in_the_log() -> None:
 
 
 def test_a_note_on_an_erasure_is_kept_and_old_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrections, "MOST_ERASURES", 2)
+    monkeypatch.setattr(state, "MOST_ERASURES", 2)
     forgotten = [correction(n, Request("forget", f"d{n}", by="ada")) for n in range(3)]
     held, _ = judged(frame(*forgotten))
     assert [one.name for one in held.erasures] == [erasure_name(b"d1"), erasure_name(b"d2")]
@@ -102,14 +114,14 @@ def test_a_note_on_an_erasure_is_kept_and_old_ones_go(monkeypatch: pytest.Monkey
 def test_allowances_are_bounded_and_what_took_effect_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(corrections, "MOST_ALLOWANCES", 2)
+    monkeypatch.setattr(state, "MOST_ALLOWANCES", 2)
     requests = [
         Request("allow", "a", TEXT), Request("allow", "b", TEXT), Request("allow", "c", TEXT),
         Request("allow", "a", OTHER), Request("withdraw", "c"), Request("withdraw", "b"),
         Request("withdraw", "b"), Request("allow", "c", TEXT),
     ]  # fmt: skip
     made = frame(*(correction(at, one) for at, one in enumerate(requests)))
-    found = corrected(NO_CORRECTIONS, [made], threshold=PARAMETERS.threshold, window=None)
+    found = after(NO_CORRECTIONS, made)
     assert found.held is not None
     assert [one.id for one in found.held.allowances] == [b"a", b"c"]
     done = [(0, b"a"), (1, b"b"), (3, b"a"), (5, b"b"), (7, b"c")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.serve.parts import Site
-from worker.serve.lookup import Lookup
+from worker.documents.lookup import Lookup
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from worker.bus import Record
 from worker.formats.base import DocumentFormat
-from worker.serve.answers import First
-from worker.serve.views import Document, Duplicate, Match
 from worker.untrusted import NOT_READ
 from worker.wire.headers import FIRST, MATCHES, SEQUENCE, SOURCE, VERDICT, number
 
@@ -17,6 +16,68 @@ _EXCERPT = 400
 """The characters of a text, and of an id, in a list."""
 _MATCHES = 20
 _HEADERS = 100
+
+
+class First(msgspec.Struct, frozen=True):
+    """The earliest match."""
+
+    id: str
+    sequence: int
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A document that a duplicate matched, as its header has it. ``similarity`` is estimated.
+
+    ``sequence`` is known of the earliest match.
+    """
+
+    id: str
+    similarity: float
+    sequence: int | None = None
+
+
+class Duplicate(msgspec.Struct, frozen=True):
+    """A duplicate that was published.
+
+    ``source`` is ``partition-offset`` in the topic of the documents, ``time`` that of the record in
+    ms since 1970, ``text`` the beginning of the document's text. ``matches`` are best first.
+    """
+
+    id: str
+    sequence: int
+    source: str
+    time: int
+    text: str
+    matches: list[Match]
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document.
+
+    Of one that was searched for, ``text`` is the beginning, and the rest is as it was published. Of
+    one that was asked for by its number, ``text`` is whole, and there are no headers and matches.
+    """
+
+    id: str
+    sequence: int
+    source: str
+    time: int
+    verdict: Literal["unique", "duplicate"] | None
+    text: str
+    matches: list[Match]
+    headers: list[tuple[str, str]]
+
+
+class Documents(msgspec.Struct, frozen=True):
+    """Documents that were searched for, the latest first.
+
+    ``searched`` offsets of the outputs were read. ``complete``: all that they hold were.
+    """
+
+    documents: list[Document]
+    searched: int
+    complete: bool
+
 
 _matches = msgspec.json.Decoder(list[Match]).decode
 _first = msgspec.json.Decoder(First | None).decode

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.embedded import Run
-from worker.admin.correcting import erasure
-from worker.admin.forgetting import Behind, behind, judged_reader, send
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing, Refused, TopicPartition
 from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.faults import Step
+from worker.corrections.records import erasure
+from worker.corrections.sending import Behind, behind, judged_reader, send
 from worker.formats.keys import Keys
 from worker.settings.loading import load
 from worker.wire.corrections import Request

@@ -1,8 +1,8 @@
 import pytest
 
-from worker.admin.lookup import newest
 from worker.bus import BusError, Outgoing, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
+from worker.documents.search import newest
 
 TOPIC = "a.unique"
 PLACES = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]

@@ -7,7 +7,7 @@ allowed. What the index holds doesn't depend on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from lsh._core import near_pairs
 from lsh.sketch import estimates
-from worker.stages.order import Placed
 from worker.untrusted import NOT_READ
 from worker.wire.corrections import Correction, Kind
 from worker.wire.fingerprints import FingerprintFrame
@@ -143,9 +142,15 @@ class Corrected(NamedTuple):
 
 
 def corrected(
-    before: Corrections, frames: Sequence[Placed], *, threshold: float, window: int | None
+    before: Corrections,
+    frames: Iterable[tuple[FingerprintFrame, int, int]],
+    *,
+    threshold: float,
+    window: int | None,
 ) -> Corrected:
     """Return what holds after some frames, and which of their documents are allowed.
+
+    Each frame has its offset in the log and the log's time of it, in ms.
 
     An allowance holds for later documents that are at least ``threshold`` similar, or have the same
     text, until ``window`` ms after it. The most similar one counts; of several, the earliest.
@@ -154,21 +159,20 @@ def corrected(
     done: dict[int, list[tuple[int, bytes]]] = {}
     refused: list[bytes] = []
     base, held = 0, before
-    for placed in frames:
-        frame = placed.frame
-        held = held.at(placed.logged, window)
+    for frame, offset, logged in frames:
+        held = held.at(logged, window)
         low = 0
         for one in frame.corrections:
             high = int(np.searchsorted(frame.offsets, one.offset))
             found |= _among(held, frame, slice(low, high), threshold, base)
-            after, low = held.after(one, placed.logged), high
+            after, low = held.after(one, logged), high
             if _is_done(one, held, after):
-                done.setdefault(placed.offset, []).append((one.offset, erasure_name(one.id)))
+                done.setdefault(offset, []).append((one.offset, erasure_name(one.id)))
             elif one.allows:
                 refused.append(one.id)
             held = after
-        found |= _among(held, frame, slice(low, placed.count), threshold, base)
-        base += placed.count
+        found |= _among(held, frame, slice(low, len(frame.offsets)), threshold, base)
+        base += len(frame.offsets)
     return Corrected(None if held is before else held, found, done, refused)
 
 

@@ -1,0 +1,3 @@
+"""Finds documents on the topics: by position, by id, by header."""
+
+from __future__ import annotations
