@@ -5,6 +5,7 @@ This module imports nothing heavy, so that ``--help`` answers at once.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -140,11 +141,15 @@ def settings_of(
 
 
 def for_kafka(config: list[Path] | None, bootstrap: str | None, app: str | None) -> Settings:
-    """Return the settings, with which librdkafka can make every kind of client."""
+    """Return the settings, with which librdkafka can make every kind of client.
+
+    librdkafka's own log lines are left out: if the command fails, its last line has the error.
+    """
     settings = settings_of(config, bootstrap, app)
     from worker.bus.kafka.clients import check_clients
 
     check_clients(settings.kafka_options())
+    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     return settings
 
 

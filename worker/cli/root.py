@@ -99,7 +99,7 @@ COMMANDS = {
     },
     OPERATE: {
         "init": (
-            "worker.cli.operating_commands:init",
+            "worker.cli.topics:init",
             (
                 "Set starting offsets and record the shared settings, for topics created by other"
                 " tools."
@@ -112,18 +112,18 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         "Create or check the topics, or list the rights they need.",
         {
             "create": (
-                "worker.cli.operating_commands:topics_create",
+                "worker.cli.topics:create",
                 "Create missing topics, check the others, and set the starting offsets.",
             ),
             "verify": (
-                "worker.cli.operating_commands:topics_verify",
+                "worker.cli.topics:verify",
                 (
                     "Check topics, their settings, and the groups' offsets; exit 2 if a worker"
                     " can't run."
                 ),
             ),
             "acls": (
-                "worker.cli.operating_commands:topics_acls",
+                "worker.cli.acls:acls",
                 "Print what each command needs on a cluster with ACLs; doesn't connect.",
             ),
         },
@@ -132,11 +132,11 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         "Show or check the settings.",
         {
             "show": (
-                "worker.cli.operating_commands:config_show",
+                "worker.cli.config:show",
                 "Print the effective settings, with secrets as ****.",
             ),
             "check": (
-                "worker.cli.operating_commands:config_check",
+                "worker.cli.config:check",
                 (
                     "Print ok, or the first wrong setting (exit status 2); warnings go to standard"
                     " error."
