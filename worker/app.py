@@ -16,9 +16,8 @@ from worker.bus.fetches import Fetches
 from worker.bus.shared import SharedMember, SharedReader
 from worker.files.journal import Journal
 from worker.formats.choice import document_format, watched_fields
-from worker.formats.first_texts import TextWatch
+from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.match_writer import MatchWriter
-from worker.formats.seen import FieldWatch
 from worker.generations.modes import (
     Beginning,
     BeingBuilt,

@@ -6,6 +6,8 @@ A path is ``a.b``, ``a[].b`` or ``a[0].b``. A time field holds any plain time, a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, TypeAlias
 
@@ -116,3 +118,28 @@ def _tells(pattern: str) -> bool:
         moment = moment.replace(**{part: least})  # type: ignore[arg-type]
         known.add(moment)
     return read in known
+
+
+@dataclass(slots=True)
+class FieldTree:
+    """What is needed of a value: all of it where a path ends, otherwise these of its fields.
+
+    ``text``: a text is in it. A tree is equal to one with the same fields.
+    """
+
+    whole: bool = False
+    text: bool = False
+    fields: dict[str, FieldTree] = field(default_factory=dict)
+
+
+def field_tree(texts: Iterable[Path], others: Iterable[Path]) -> FieldTree:
+    """Return the tree of all paths. Elements of an array need what the array needs."""
+    root = FieldTree()
+    for path, text in [*((path, True) for path in texts), *((path, False) for path in others)]:
+        node = root
+        for step in (path.head, *path.steps):
+            if isinstance(step, str):
+                node = node.fields.setdefault(step, FieldTree())
+                node.text = node.text or text
+        node.whole = True
+    return root

@@ -43,9 +43,9 @@ from worker.corrections.state import Corrections
 from worker.documents.published import duplicate_of
 from worker.files.journal import Journal
 from worker.formats.base import DocumentFormat, DocumentOptions
+from worker.formats.choice import TextFormat
 from worker.formats.json import JsonFormat
 from worker.formats.registry.client import Fetched
-from worker.formats.text import TextFormat
 from worker.formats.unreadable import Deleted, Unreadable
 from worker.generations.log import load as load_plan
 from worker.generations.plan import Plan
@@ -233,7 +233,7 @@ def _seeds() -> Iterator[Reader]:
     )
     yield Reader(
         "payload in JSON",
-        ("worker.formats.json", "worker.formats.members"),
+        ("worker.formats.json", "worker.formats.json"),
         _documents(_JSON),
         (Unreadable, Deleted),
         (
@@ -308,8 +308,8 @@ def _schemas() -> Iterator[Reader]:
             f"schema in Protobuf, a {name}",
             (
                 "worker.formats.registry.protobuf",
-                "worker.formats.registry.proto_text",
-                "worker.formats.registry.known_imports",
+                "worker.formats.registry.protobuf",
+                "worker.formats.registry.protobuf",
             ),
             partial(_schema, "PROTOBUF", registry.mark(1) + b"\0" + made),
             (Unreadable,),

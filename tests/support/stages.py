@@ -12,10 +12,9 @@ from lsh import Fingerprinter, Parameters
 from lsh.index import BucketRules
 from worker.bus import Outgoing, Record, RecordBatch, TopicPartition, each
 from worker.formats.base import DocumentOptions
-from worker.formats.first_texts import TextWatch
+from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.json import JsonFormat
 from worker.formats.match_writer import MatchWriter
-from worker.formats.seen import FieldWatch
 from worker.index.directory import ShardDirectories
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery

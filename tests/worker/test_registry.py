@@ -105,8 +105,8 @@ def test_documents_leave_as_they_came_with_their_matches_in_headers(tmp_path: Pa
 def test_a_registry_that_is_away_rejects_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.formats.registry.schemas._WAIT_SECONDS", 0.0)
-    monkeypatch.setattr("worker.formats.registry.schemas._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("worker.formats.registry.documents._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("worker.formats.registry.documents._PAUSE_SECONDS", 0.0)
     with registry_server() as server:
         server.put(1, "AVRO", json.dumps(SCHEMA))
         server.put(5, "PROTOBUF", serialized(FILE))

@@ -25,7 +25,7 @@ from worker.cli.rejects import finish, say
 from worker.cli.run_groups import RunGroups
 from worker.cli.verdict_tables import VerdictWriter
 from worker.formats.choice import document_format, watched_fields
-from worker.formats.first_texts import TextWatch
+from worker.formats.first_documents import TextWatch
 from worker.index.errors import HeaderMismatch
 from worker.offline.filter import Counts, Line, OfflineFilter, Verdict
 from worker.offline.state_versions import StateError, StateVersions

@@ -22,7 +22,7 @@ from worker.cli.progress_bar import byte_progress, share_progress
 from worker.cli.rejects import finish, say
 from worker.cli.screen import print_json, screen
 from worker.formats.choice import document_format, watched_fields
-from worker.formats.first_texts import TextWatch
+from worker.formats.first_documents import TextWatch
 from worker.offline.evaluation import (
     Evaluation,
     Labelled,

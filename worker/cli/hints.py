@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from worker.cli.inputs.files import Inputs
 from worker.cli.inputs.foreign import ARRAY
 from worker.formats.base import DocumentFormat
-from worker.formats.first_texts import TextWatch
-from worker.formats.seen import FieldWatch, SeenFields
+from worker.formats.first_documents import FieldWatch, SeenFields, TextWatch
 from worker.formats.unreadable import CAUSES, Unreadable
 from worker.offline.evaluation import text_of
 from worker.offline.filter import Counts, Line

@@ -12,7 +12,7 @@ from worker.cli.inputs.named_files import Argument
 from worker.cli.inputs.reading import Reading
 from worker.cli.screen import tell
 from worker.formats.choice import line_format, watched_fields
-from worker.formats.first_texts import TextWatch
+from worker.formats.first_documents import TextWatch
 from worker.formats.unreadable import Unreadable
 from worker.offline.filter import Counts, Line
 from worker.settings.model import Settings

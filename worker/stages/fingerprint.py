@@ -26,8 +26,7 @@ from worker.bus import (
     state_of,
 )
 from worker.formats.base import Document, DocumentFormat
-from worker.formats.first_texts import TextWatch
-from worker.formats.seen import FieldWatch
+from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable
 from worker.generations.turns import SEALED, WAITING
 from worker.metrics import table

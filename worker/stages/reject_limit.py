@@ -6,7 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 
 from worker.formats.base import DocumentFormat
-from worker.formats.seen import SeenFields, shortened
+from worker.formats.first_documents import SeenFields, shortened
 from worker.formats.unreadable import CAUSES, Unreadable
 from worker.stages.base import StageError
 from worker.visible import visible

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from worker.bus import Record, RecordBatch
 from worker.formats.base import Document, DocumentFormat, DocumentOptions
+from worker.formats.choice import TextFormat
 from worker.formats.json import JsonFormat
-from worker.formats.text import TextFormat
 from worker.formats.unreadable import Unreadable
 
 TIME = 1_700_000_000_000

@@ -8,10 +8,9 @@ from typing import get_args
 import pytest
 
 from tests.worker.formats.parts import record
-from worker.formats.choice import document_format, key_format, line_format
+from worker.formats.choice import TextFormat, document_format, key_format, line_format
 from worker.formats.json import JsonFormat
 from worker.formats.keys import KeyKind
-from worker.formats.text import TextFormat
 from worker.formats.unreadable import Unreadable
 from worker.settings.model import Settings
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from lsh import Parameters
-from worker.formats.first_texts import TextWatch
+from worker.formats.first_documents import TextWatch
 
 CHANCE = Random(7)
 SEQUENCES = ["".join(CHANCE.choices("ACGT", k=3_000)) for _ in range(30)]

@@ -7,8 +7,8 @@ import pytest
 
 from worker.bus import Record
 from worker.formats.base import DocumentFormat, DocumentOptions
+from worker.formats.choice import TextFormat
 from worker.formats.json import JsonFormat
-from worker.formats.text import TextFormat
 from worker.formats.unreadable import Unreadable
 
 FORMATS = [JsonFormat(DocumentOptions()), TextFormat(DocumentOptions())]

@@ -10,9 +10,9 @@ import pytest
 from lsh.index import Match
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
+from worker.formats.choice import TextFormat
 from worker.formats.json import JsonFormat
 from worker.formats.match_writer import MatchWriter
-from worker.formats.text import TextFormat
 
 WRITER = MatchWriter(JsonFormat(DocumentOptions()))
 

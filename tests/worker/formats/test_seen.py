@@ -8,8 +8,8 @@ import pytest
 
 from worker.formats.base import DocumentOptions
 from worker.formats.choice import document_format, watched_fields
+from worker.formats.first_documents import FieldWatch, SeenFields
 from worker.formats.json import JsonFormat
-from worker.formats.seen import FieldWatch, SeenFields
 from worker.settings.model import Settings
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.worker.formats.parts import TIME, read
 from worker.formats.base import DocumentOptions
-from worker.formats.text import TextFormat
+from worker.formats.choice import TextFormat
 from worker.formats.unreadable import Unreadable
 
 TEXT = TextFormat(DocumentOptions())

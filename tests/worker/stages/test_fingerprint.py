@@ -21,7 +21,7 @@ from tests.support.stages import (
 )
 from worker.bus import Record
 from worker.formats.base import DocumentOptions
-from worker.formats.first_texts import TextWatch
+from worker.formats.first_documents import TextWatch
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.stages.base import StageError

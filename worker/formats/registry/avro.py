@@ -18,10 +18,10 @@ from fastavro._read_py import read_data as read_data_bounded
 from fastavro.io.binary_decoder import BinaryDecoder
 from fastavro.types import Schema
 
-from worker.formats.registry.wanted import Wanted
+from worker.fields import FieldTree
 from worker.formats.unreadable import Unreadable
 
-_ALL: Final = Wanted(whole=True)
+_ALL: Final = FieldTree(whole=True)
 _DEEPEST: Final = 64
 """Types within one another, also through their names: readers call themselves for each."""
 _DEEPEST_TEXT: Final = 4 * _DEEPEST
@@ -62,7 +62,7 @@ _Named = dict[str, Any]
 class AvroDecoder:
     """Decodes values of one schema into dictionaries, or into what else the schema is of."""
 
-    def __init__(self, schema: str, references: Sequence[str], needed: Wanted | None) -> None:
+    def __init__(self, schema: str, references: Sequence[str], needed: FieldTree | None) -> None:
         """Parse a schema, and those that it refers to, each after what it refers to itself.
 
         ``needed`` are the fields to decode; None: those of the outermost record.
@@ -81,7 +81,7 @@ class AvroDecoder:
         listed = top.get("fields", ()) if isinstance(top, dict) else ()
         self.names: Sequence[str] = [one["name"] for one in listed]
         if needed is None and self.names:
-            needed = Wanted(fields=dict.fromkeys(self.names, _ALL))
+            needed = FieldTree(fields=dict.fromkeys(self.names, _ALL))
         self._reader: Schema | None = None
         readers: _Named = {}
         if needed is not None:
@@ -130,9 +130,9 @@ class _Pruned:
 
     def __init__(self, named: Mapping[str, Any]) -> None:
         self._named = named
-        self._given: dict[str, Wanted] = {}
+        self._given: dict[str, FieldTree] = {}
 
-    def of(self, schema: Any, needed: Wanted) -> Any:  # noqa: ANN401 -- JSON
+    def of(self, schema: Any, needed: FieldTree) -> Any:  # noqa: ANN401 -- JSON
         """Return a schema with no other fields than those that are needed.
 
         A record that is needed as a whole has none: it is no text, no id, and no time.
@@ -154,7 +154,7 @@ class _Pruned:
             return {**full, "items": self.of(full["items"], needed)}
         return {**full, "values": self.of(full["values"], _ALL)} if kind == "map" else full
 
-    def _once(self, full: Mapping[str, Any], needed: Wanted) -> str | None:
+    def _once(self, full: Mapping[str, Any], needed: FieldTree) -> str | None:
         """Return the name of a type that has been defined; otherwise note that it is."""
         name: str = full["name"]
         if name not in self._given:
@@ -164,7 +164,7 @@ class _Pruned:
             raise _UnprunedError
         return name
 
-    def _record(self, full: Mapping[str, Any], needed: Wanted) -> dict[str, Any]:
+    def _record(self, full: Mapping[str, Any], needed: FieldTree) -> dict[str, Any]:
         fields = [
             {"name": one["name"], "type": self.of(one["type"], needed.fields[one["name"]])}
             for one in full["fields"]

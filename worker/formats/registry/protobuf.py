@@ -7,20 +7,31 @@ the depth of messages.
 
 from __future__ import annotations
 
-from base64 import b64decode
+import re
+import subprocess
+import sys
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC
+from functools import lru_cache
 from graphlib import TopologicalSorter
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
 from google.protobuf.message import DecodeError, Message
 
-from worker.formats.registry.known_imports import known
-from worker.formats.registry.proto_text import compiled
-from worker.formats.registry.wanted import Wanted
+from worker.fields import FieldTree
 from worker.formats.unreadable import Unreadable
 
 _MOMENT: Final = "google.protobuf.Timestamp"
@@ -46,7 +57,7 @@ class ProtobufDecoder:
         self,
         schema: str,
         references: Sequence[tuple[str, str]],
-        needed: Wanted | None,
+        needed: FieldTree | None,
         *,
         by_name: bool = False,
     ) -> None:
@@ -186,7 +197,7 @@ def _file(name: str, schema: str) -> _File:
     return file
 
 
-def _names(needed: Wanted) -> Iterable[str]:
+def _names(needed: FieldTree) -> Iterable[str]:
     """Return the names of all fields that are needed, on any level."""
     for name, part in needed.fields.items():
         yield name
@@ -266,7 +277,7 @@ def _varint(value: bytes, start: int) -> tuple[int, int]:
     raise Unreadable("not-by-schema", "the indexes of the message end too early")
 
 
-def _object(descriptor: Descriptor, needed: Wanted) -> _Read:
+def _object(descriptor: Descriptor, needed: FieldTree) -> _Read:
     """Return what reads the needed fields of a message."""
     fields: list[tuple[str, bool, bool, _Read | None]] = []
     for name, part in needed.fields.items():
@@ -287,11 +298,11 @@ def _object(descriptor: Descriptor, needed: Wanted) -> _Read:
     return read
 
 
-def _reader(field: FieldDescriptor, needed: Wanted) -> _Read | None:
+def _reader(field: FieldDescriptor, needed: FieldTree) -> _Read | None:
     """Return what reads a field's value; None if it is a plain one."""
     own = field.message_type
     if own is not None and own.GetOptions().map_entry:
-        kept = _one(own.fields_by_name["value"], Wanted(whole=True))
+        kept = _one(own.fields_by_name["value"], FieldTree(whole=True))
         return lambda value: {str(key): _kept(kept, value[key]) for key in value}
     one = _one(field, needed)
     if not field.is_repeated:
@@ -299,7 +310,7 @@ def _reader(field: FieldDescriptor, needed: Wanted) -> _Read | None:
     return list if one is None else lambda value: [one(each) for each in value]
 
 
-def _one(field: FieldDescriptor, needed: Wanted) -> _Read | None:
+def _one(field: FieldDescriptor, needed: FieldTree) -> _Read | None:
     """Return what reads a value of a field, or one of its values; None if it is a plain one."""
     own = field.message_type
     if own is None:
@@ -325,3 +336,110 @@ def _all(message: Any) -> object:  # noqa: ANN401 -- its fields are those of the
         field.name: {} if field.message_type is not None or field.is_repeated else value
         for field, value in message.ListFields()
     }
+
+
+_GOOGLE: Final = re.compile(r"(google/(?:api|protobuf|rpc|type)/[a-z_]{1,40})\.proto")
+"""Of Protobuf itself, and of googleapis-common-protos."""
+_CONFLUENT: Final = re.compile(r"(confluent/(?:meta|type/[a-z_]{1,40}))\.proto")
+_CLIENT: Final = "confluent_kafka.schema_registry"
+"""The package with Confluent's own files. It isn't imported: that takes more packages."""
+
+
+def known(name: str) -> FileDescriptorProto | None:
+    """Return the descriptor of a file that every client has; None if it is none of these."""
+    found = _descriptor(name) if _GOOGLE.fullmatch(name) or _CONFLUENT.fullmatch(name) else None
+    return None if found is None else FileDescriptorProto.FromString(found)
+
+
+@lru_cache(maxsize=256)
+def _descriptor(name: str) -> bytes | None:
+    path = name.removesuffix(".proto") + "_pb2"
+    try:
+        module = _beside_client(path) if name.startswith("confluent/") else _imported(path)
+    except (ImportError, OSError):
+        return None
+    return bytes(module.DESCRIPTOR.serialized_pb)
+
+
+def _imported(path: str) -> Any:  # noqa: ANN401 -- a module
+    return import_module(path.replace("/", "."))
+
+
+def _beside_client(path: str) -> Any:  # noqa: ANN401 -- a module
+    client = find_spec(_CLIENT)
+    if client is None or client.origin is None:
+        raise ImportError(_CLIENT)
+    spec = spec_from_file_location(
+        path.replace("/", "."), Path(client.origin).parent / f"{path}.py"
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_MAIN: Final = "value.proto"
+_SECONDS: Final = 10
+_PLACE: Final = re.compile(r"\S+\.proto:")
+"""How a line begins that says what is wrong."""
+_IMPORT: Final = re.compile(r'\bimport\s+(?:public\s+|weak\s+)?["\']([^"\'\s]{1,200})["\']')
+
+
+def compiled(text: str, references: Sequence[tuple[str, str]]) -> tuple[str, list[tuple[str, str]]]:
+    """Return a file's descriptor in base64, and by names those of the files that it imports.
+
+    Takes the texts of all of them.
+
+    Raises:
+        ValueError: they can't be compiled; the message says why.
+    """
+    if find_spec("grpc_tools") is None:
+        raise ValueError("the registry returns it as text, which takes more: grpcio-tools")
+    try:
+        with TemporaryDirectory(prefix="neardup-proto-") as folder:
+            return _compiled(Path(folder), [*references, (_MAIN, text)])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ValueError(f"protoc: {error}") from None
+
+
+def _compiled(folder: Path, files: Sequence[tuple[str, str]]) -> tuple[str, list[tuple[str, str]]]:
+    shared = _known(text for _, text in files)
+    (folder / "known").write_bytes(FileDescriptorSet(file=shared.values()).SerializeToString())
+    for name, text in files:
+        if name in shared:
+            continue
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"it imports {name}, which is no name of a file")
+        target = folder / "in" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    out = folder / "out"
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder / 'in'}"]
+    command += [f"--descriptor_set_in={folder / 'known'}"]
+    command += ["--include_imports", f"--descriptor_set_out={out}", _MAIN]
+    # In a process of its own: what it says is the reason, and it has an end.
+    done = subprocess.run(  # noqa: S603 -- no shell, and names are checked
+        command, capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
+    if done.returncode:
+        errors = done.stderr.replace(f"{folder / 'in'}/", "").splitlines()
+        said = [line for line in errors if _PLACE.match(line)]
+        raise ValueError(f"protoc: {said[0] if said else f'exit status {done.returncode}'}")
+    made = FileDescriptorSet.FromString(out.read_bytes()).file
+    texts = {one.name: b64encode(one.SerializeToString()).decode() for one in made}
+    return texts.pop(_MAIN), list(texts.items())
+
+
+def _known(texts: Iterable[str]) -> dict[str, FileDescriptorProto]:
+    """Return what texts import that every client has, with what that imports."""
+    found: dict[str, FileDescriptorProto] = {}
+    left = [name for text in texts for name in _IMPORT.findall(text)]
+    while left:
+        name = left.pop()
+        file = None if name in found else known(name)
+        if file is not None:
+            found[name] = file
+            left += file.dependency
+    return found

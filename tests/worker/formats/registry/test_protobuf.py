@@ -31,7 +31,7 @@ from worker.bus import RecordBatch
 from worker.formats.base import Document, DocumentOptions
 from worker.formats.registry.client import Fetched
 from worker.formats.registry.documents import RegistryFormat
-from worker.formats.registry.proto_text import compiled
+from worker.formats.registry.protobuf import compiled
 from worker.formats.unreadable import Unreadable
 
 STRING, LONG, MESSAGE = Field.TYPE_STRING, Field.TYPE_INT64, Field.TYPE_MESSAGE

@@ -10,7 +10,7 @@ from tests.worker.formats.registry.parts import DOCUMENT, Shelf, avro, mark
 from worker.bus import Away
 from worker.formats.registry.avro import AvroDecoder
 from worker.formats.registry.client import Fetched
-from worker.formats.registry.schemas import Decoder, Schemas
+from worker.formats.registry.documents import Decoder, Schemas
 from worker.formats.unreadable import Unreadable
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.formats.members import members, without_members
+from worker.formats.json import members, without_members
 
 OWN = ("duplicate_of", "duplicate_first")
 names = st.text() | st.sampled_from([*OWN, "a", "{", "}", ",", '"', "\\", '\\"', ":"])
