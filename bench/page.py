@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from bench.query import percentiles, texts
 from bench.query_clients import Asking
 from bench.report import Figures, Target, show
-from worker.files.closing import Closing
+from worker.closing import Closing
 
 _VIEWERS = 20
 _RATE = 200

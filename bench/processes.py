@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from worker.files.closing import Closing
+from worker.closing import Closing
 
 _STOP_SECONDS = 40.0
 _ROOT = Path(__file__).parent.parent

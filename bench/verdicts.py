@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from bench.cluster import DOCUMENTS, PARTITIONS
 from bench.processes import Program
 from localkafka.broker import KafkaCluster
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.settings.model import Settings
 from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
 

@@ -5,7 +5,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final
 
-from worker.files.closing import Closing
+from worker.closing import Closing
 
 END_SECONDS: Final = 120.0
 """Longer than anything waits that a thread of a run may be in, once the run is over."""

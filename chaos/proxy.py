@@ -19,7 +19,7 @@ from chaos.link import HOST, Link
 from chaos.rule import Rule
 from chaos.speed import UNHINDERED, Speed
 from chaos.wire import Header
-from worker.files.closing import Closing
+from worker.closing import Closing
 
 CALL_SECONDS: Final = 10.0
 

@@ -13,7 +13,7 @@ from tests.support.worker_process import ROOT
 from worker.admin.cluster import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.bus import BusError
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.generations.plan import Plan
 from worker.topology import Topology
 

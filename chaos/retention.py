@@ -21,7 +21,7 @@ from chaos.offsets import Place, ends, offsets_from, starts
 from localkafka.broker import wait_until
 from tests.support.application import ApplicationUnderTest
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.topology import Topology
 
 CLEANING: Final = {

@@ -13,7 +13,7 @@ import psutil
 from chaos.supervisor import Supervisor
 from chaos.trends import Trend, trend_of
 from tests.support.live_files import live_files
-from worker.files.closing import Closing
+from worker.closing import Closing
 
 LIMITS: Final = {"memory, MB": 0.5, "file handles": 0.2, "threads": 0.1, "disk, MB": 1.0}
 """How much each may rise in a minute."""

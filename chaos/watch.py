@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from tests.support.audit import Arrival
 from tests.support.clients import close
-from worker.files.closing import Closing
+from worker.closing import Closing
 
 INTERVAL_SECONDS: Final = 0.2
 MOST_RECORDS: Final = 1_000

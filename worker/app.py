@@ -14,7 +14,6 @@ from worker.bus import Bus, LogReader, Member, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
 from worker.bus.fetches import Fetches
 from worker.bus.shared import SharedMember, SharedReader
-from worker.files.journal import Journal
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.match_writer import MatchWriter
@@ -42,6 +41,7 @@ from worker.index.snapshots.signing import read_key
 from worker.index.snapshots.verification import Verification
 from worker.index.standby import Standby
 from worker.index.store import BandStore
+from worker.journal import Journal
 from worker.loop.loop import Loop
 from worker.loop.options import LoopOptions
 from worker.loop.tracing import Trace

@@ -12,13 +12,13 @@ from time import monotonic, time
 from worker.app import Application, Environment
 from worker.bus import Bus
 from worker.bus.fetches import Fetches
-from worker.files.journal import Journal
 from worker.generations.generation import Generation, directory_of
 from worker.generations.modes import Part
 from worker.generations.plan import Plan
 from worker.index.directory import shard_name
 from worker.index.leftovers import Leftovers, look_through
 from worker.index.memory import StoreMemory
+from worker.journal import Journal
 from worker.loop.loop import Loop
 from worker.loop.tracing import Trace
 from worker.metrics.metrics import Metrics

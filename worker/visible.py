@@ -7,6 +7,7 @@ that is printed or logged passes through here.
 from __future__ import annotations
 
 import json
+import sys
 from unicodedata import category
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -54,6 +55,11 @@ def json_escaped(text: str) -> str:
         return text
     # Line breaks are between values: within strings JSON has them escaped.
     return "".join(json.dumps(c)[1:-1] if _is_unsafe(c) and c != "\n" else c for c in text)
+
+
+def tell(message: str) -> None:
+    """Print one line about the run on standard error."""
+    print(visible(message), file=sys.stderr)  # noqa: T201 -- the command's messages
 
 
 def _is_unsafe(character: str) -> bool:

@@ -25,7 +25,7 @@ from lsh import Index, Parameters
 from lsh._core import Contents, Damaged, Opening, check
 from tests.readers.reader import Reader
 from tests.support.sealing import sealed
-from tests.worker.cli.inputs.parts import lines_of
+from tests.worker.files.parts import lines_of
 from tests.worker.formats.registry import parts as registry
 from tests.worker.wire.samples import recorded
 from worker.admin.agreement import dump as dump_facts
@@ -41,7 +41,7 @@ from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import _matches as matches_in_header
 from worker.corrections.state import Corrections
 from worker.documents.published import duplicate_of
-from worker.files.journal import Journal
+from worker.files.errors import FileError
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.choice import TextFormat
 from worker.formats.json import JsonFormat
@@ -55,6 +55,7 @@ from worker.index.keyspace import Progress
 from worker.index.rocksdb import check_mode
 from worker.index.snapshots.manifest import FileEntry, Manifest, ManifestError
 from worker.index.snapshots.manifest import decode as decode_manifest
+from worker.journal import Journal
 from worker.offline.state_versions import StateError, current_index
 from worker.serve.answers import Answer, Reply, encoded
 from worker.serve.correcting import Correct
@@ -361,7 +362,7 @@ def _files() -> Iterator[Reader]:
     lines = '{"text": "Grüße"}\n{"text": "b"}\n'.encode()
     warc = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\n"
     warc += b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(_HTTP), _HTTP)
-    inputs = "worker.cli.inputs."
+    inputs = "worker.files."
     for name, modules, seeds in (
         ("a.eml", ("compressed",), (mail,)),
         ("a.mbox", ("compressed",), (box, box + b"\n" + box)),
@@ -380,21 +381,21 @@ def _files() -> Iterator[Reader]:
             f"file {name}",
             [inputs + module for module in modules],
             partial(_file, name),
-            (CommandError,),
+            (FileError,),
             seeds,
         )
     yield Reader(
         "file of texts to allow",
         ("worker.cli.allow",),
         _allowed,
-        (CommandError,),
+        (CommandError, FileError),
         (b'{"text": "I love it", "id": "a", "exact": true}\n{"text": "b"}',),
     )
     yield Reader(
         "verdicts in a file",
         ("worker.cli.campaigns",),
         _verdicts,
-        (CommandError,),
+        (CommandError, FileError),
         (
             b'{"id":"a","verdict":"duplicate","duplicate_of":[{"id":"b"}],"duplicate_first":null}',
             b'{"id":"b","verdict":"unique","group":"b"}',

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as Place
 from tests.support.audit import record_of
 from tests.support.clients import close
 from worker.bus import Record, TopicPartition
-from worker.files.closing import Closing
+from worker.closing import Closing
 
 POLL_SECONDS: Final = 0.2
 END_SECONDS: Final = 60.0

@@ -35,7 +35,7 @@ _WAITING_SECONDS = 1.0
 
 
 class FetchNotes(Protocol):
-    """Keeps one value across the death of the process; `worker.files.journal` implements it."""
+    """Keeps one value across the death of the process; `worker.journal` implements it."""
 
     def read(self) -> bytes | None:
         """Return the value that was written last; None if there is none."""

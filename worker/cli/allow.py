@@ -22,13 +22,14 @@ from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.client import Client
-from worker.cli.errors import EXIT_FAILED, CommandError, of_file
-from worker.cli.screen import line, print_json, screen, shown, tell
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.screen import line, print_json, screen, shown
 from worker.cli.sent import documents_there, judged_and_found, places
 from worker.corrections.records import allowance, correction, corrector
 from worker.corrections.sending import send
 from worker.corrections.state import MOST_ALLOWANCES, erasure_name
 from worker.documents.lookup import Gone, Lookup
+from worker.files.errors import of_file
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
 from worker.generations.plan import Plan
@@ -37,7 +38,7 @@ from worker.settings.model import Settings
 from worker.settings.units import duration_text
 from worker.topology import Topology
 from worker.untrusted import NOT_READ, why
-from worker.visible import counted
+from worker.visible import counted, tell
 from worker.wire.corrections import CorrectionError, Request
 
 _CORRECTIONS = ("correction", "corrections")

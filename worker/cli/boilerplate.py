@@ -8,13 +8,12 @@ from collections.abc import Sequence
 
 from lsh import format_lines, repeated_lines
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs.named_files import Argument
-from worker.cli.inputs.reading import Reading
 from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import Texts
-from worker.cli.screen import tell
+from worker.files.named_files import Argument
+from worker.files.reading import Reading
 from worker.settings.model import Settings
-from worker.visible import counted
+from worker.visible import counted, tell
 
 
 def boilerplate(

@@ -16,16 +16,16 @@ from rich.text import Text
 
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs.files import Inputs
-from worker.cli.screen import fitted, line, print_json, screen, shown, tell
-from worker.cli.table_copies import PREFIX
-from worker.cli.verdict_tables import Lines, without_mark
+from worker.cli.screen import fitted, line, print_json, screen, shown
+from worker.files.files import Inputs
+from worker.files.table_copies import PREFIX
+from worker.files.verdict_tables import Lines, without_mark
 from worker.groups.components import Components, Name
 from worker.offline.filter import Line
 from worker.serve.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings.model import Settings
 from worker.untrusted import NOT_READ
-from worker.visible import counted
+from worker.visible import counted, tell
 
 _PAGE = 1_000
 _ALL = 1 << 62

@@ -13,17 +13,18 @@ from pathlib import Path
 from time import monotonic
 from types import FrameType
 
-from worker.cli.errors import EXIT_FAILED, CommandError, of_file
+from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.cli.inputs.files import Inputs
-from worker.cli.inputs.named_files import Argument
-from worker.cli.inputs.reading import Reading
-from worker.cli.output import Output
-from worker.cli.output_formats import format_of, writer_for
 from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import finish, say
 from worker.cli.run_groups import RunGroups
-from worker.cli.verdict_tables import VerdictWriter
+from worker.files.errors import of_file
+from worker.files.files import Inputs
+from worker.files.named_files import Argument
+from worker.files.output import Output
+from worker.files.output_formats import format_of, writer_for
+from worker.files.reading import Reading
+from worker.files.verdict_tables import VerdictWriter
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_documents import TextWatch
 from worker.index.errors import HeaderMismatch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import sys
@@ -11,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
+from worker.files.errors import FULL_DISK, FileError, of_file
 from worker.visible import visible
 
 _log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class CommandError(Exception):
@@ -28,19 +27,6 @@ class CommandError(Exception):
         self.status = status
         self.details = details
         super().__init__(message)
-
-
-def of_file(error: OSError, name: object = None) -> CommandError:
-    """Return how a command ends that can't read or write a file; the error may have its name.
-
-    A wrong name is the caller's to correct. A full disk isn't: the same command works later.
-    """
-    name = name or error.filename2 or error.filename
-    what = error.strerror or str(error)
-    said = what if name is None else f"{name}: {what}"
-    if error.errno not in _FULL:
-        return CommandError(said)
-    return CommandError(f"{said}. Give that disk space, then run the command again", EXIT_FAILED)
 
 
 @contextmanager
@@ -60,7 +46,7 @@ def reported() -> Iterator[None]:
         status = status_of(error)
         if status is None:
             raise
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and error.errno in FULL_DISK:
             error = of_file(error)
         _fail(str(error), status)
 
@@ -128,6 +114,8 @@ def status_of(error: BaseException) -> int | None:
     """Return the exit status of an expected error; None for any other."""
     if isinstance(error, CommandError):
         return error.status
+    if isinstance(error, FileError):  # A wrong name is the caller's to correct.
+        return EXIT_FAILED if error.full_disk else EXIT_USAGE
     if not _is_expected(error):
         return None
     return EXIT_USAGE if _is_configuration(error) else EXIT_FAILED

@@ -13,14 +13,14 @@ from rich.table import Table
 from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.cli.inputs.files import Inputs
-from worker.cli.inputs.named_files import Argument
-from worker.cli.inputs.reading import Reading as ReadAs
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.pictures import draw_evaluation, drawable
 from worker.cli.progress_bar import byte_progress, share_progress
 from worker.cli.rejects import finish, say
 from worker.cli.screen import print_json, screen
+from worker.files.files import Inputs
+from worker.files.named_files import Argument
+from worker.files.reading import Reading as ReadAs
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_documents import TextWatch
 from worker.offline.evaluation import (

@@ -12,13 +12,13 @@ from typing import cast
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
-from worker.cli.inputs.encodings import by_mark, decoded
-from worker.cli.inputs.fault import DocumentFault, InputFault
-from worker.cli.inputs.files import Inputs
-from worker.cli.inputs.named_files import Argument
-from worker.cli.inputs.reading import Reading
-from worker.cli.inputs.remote import is_address, shown_address, stored
 from worker.cli.progress_bar import byte_progress
+from worker.files.encodings import by_mark, decoded
+from worker.files.errors import DocumentFault, InputFault
+from worker.files.files import Inputs
+from worker.files.named_files import Argument
+from worker.files.reading import Reading
+from worker.files.remote import is_address, shown_address, stored
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import line_format
 from worker.formats.unreadable import Unreadable

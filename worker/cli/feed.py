@@ -16,16 +16,16 @@ from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
-from worker.cli.inputs.files import Inputs
-from worker.cli.inputs.named_files import Argument
-from worker.cli.inputs.reading import Reading
 from worker.cli.progress_bar import byte_progress
-from worker.cli.screen import tell
+from worker.files.errors import FileError
+from worker.files.files import Inputs
+from worker.files.named_files import Argument
+from worker.files.reading import Reading
 from worker.formats.choice import key_format
 from worker.formats.unreadable import Unreadable, utf8
 from worker.offline.filter import Line
 from worker.settings.model import Settings
-from worker.visible import counted
+from worker.visible import counted, tell
 
 _DELIVERY_SECONDS = 30.0
 _GIVE_UP_SECONDS = 3.0
@@ -77,9 +77,11 @@ def feed(
         except KeyboardInterrupt:
             sender.give_up()
             raise CommandError(f"interrupted: {sender.summary()}", 130) from None
-        except CommandError as error:
+        except (CommandError, FileError) as error:
             sender.give_up()
-            raise CommandError(f"{error}; {sender.summary()}", error.status) from None
+            raise CommandError(
+                f"{error}; {sender.summary()}", status_of(error) or EXIT_FAILED
+            ) from None
     seconds = monotonic() - begun
     if (left_out := inputs.summary()) is not None:
         tell(left_out)

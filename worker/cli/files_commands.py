@@ -260,7 +260,7 @@ def explain(
     """
     from worker.cli.errors import CommandError
     from worker.cli.explain import explain as show
-    from worker.cli.inputs.reading import Reading
+    from worker.files.reading import Reading
 
     if kafka and within:
         raise CommandError("--in and --kafka: choose one")

@@ -21,7 +21,7 @@ from worker.cli.campaigns import Outline, members_of
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.query import matches_of
-from worker.cli.screen import print_json, tell
+from worker.cli.screen import print_json
 from worker.cli.sent import await_judged, documents_there, judged_and_found, places
 from worker.corrections.records import corrector, erasure, restored
 from worker.corrections.sending import judged_reader, send
@@ -33,7 +33,7 @@ from worker.generations.plan import Plan
 from worker.settings.mask import without_credentials
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.visible import counted
+from worker.visible import counted, tell
 from worker.wire.corrections import Request
 from worker.wire.headers import FORGET
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.index import size, stores, time_of
-from worker.cli.screen import line, print_json, screen, shown, tell
+from worker.cli.screen import line, print_json, screen, shown
 from worker.index.directory import ShardDirectories, shard_name
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader
@@ -30,7 +30,7 @@ from worker.index.snapshots.verification import Verification
 from worker.process.state_directory import locked
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
-from worker.visible import counted
+from worker.visible import counted, tell
 
 _FAR = 1 << 62
 """Past the end of any log: only a worker knows the offset that the group has committed."""

@@ -179,7 +179,7 @@ def feed(
     If documents.format is text, the texts are published.
     """
     from worker.cli.feed import feed as body
-    from worker.cli.inputs.reading import Reading
+    from worker.files.reading import Reading
 
     settings = for_kafka(config, bootstrap, app)
     if settings.documents.format == "registry":

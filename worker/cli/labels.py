@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs.files import Inputs
-from worker.cli.inputs.reading import Reading
-from worker.cli.screen import tell
+from worker.files.files import Inputs
+from worker.files.reading import Reading
 from worker.settings.sections import DocumentsSection
-from worker.visible import counted
+from worker.visible import counted, tell
 
 
 def labelled_pairs(path: Path) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from worker.cli.inputs.reading import Reading
+    from worker.files.reading import Reading
     from worker.settings.model import Settings
 
 
@@ -162,7 +162,7 @@ def for_files(
     **more: object,
 ) -> tuple[Settings, Reading]:
     """Return the settings with which files are judged, and how they are read."""
-    from worker.cli.inputs.reading import Reading
+    from worker.files.reading import Reading
     from worker.offline.filter import offline_settings
 
     settings = offline_settings(config, _dotted(more))

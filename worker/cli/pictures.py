@@ -10,7 +10,8 @@ import numpy as np
 
 from lsh import Choice, Parameters, candidate_chance, detection, steepest
 from lsh.spectrum import Spectrum
-from worker.cli.errors import CommandError, of_file
+from worker.cli.errors import CommandError
+from worker.files.errors import of_file
 from worker.offline.evaluation import Evaluation, Reading, Truth
 from worker.visible import counted
 

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs.reading import KINDS, TEXTS, suffix_of
-from worker.cli.screen import line, print_json, screen, shown, tell
+from worker.cli.screen import line, print_json, screen, shown
+from worker.files.reading import KINDS, TEXTS, suffix_of
 from worker.formats.unreadable import Unreadable
 from worker.index.errors import StoreDamaged
 from worker.offline.state_versions import StateError
@@ -26,7 +26,7 @@ from worker.serve.pages import PATH
 from worker.serve.questions import Question, Questions
 from worker.serve.state import StateShards
 from worker.settings.model import Settings
-from worker.visible import counted
+from worker.visible import counted, tell
 
 _MOST_BYTES = 64 << 20
 

@@ -22,11 +22,10 @@ from worker.bus import BusError, Fenced
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.config import KafkaOptions
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.screen import tell
 from worker.loop.options import LoopOptions
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.visible import counted
+from worker.visible import counted, tell
 
 _DELIVERY_MS = 15_000
 """Longer than a worker's: nobody waits for these transactions."""

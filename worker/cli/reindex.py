@@ -10,12 +10,12 @@ from time import monotonic, sleep
 from worker.admin.cluster import Cluster
 from worker.admin.reindex.run import Progress, Reindex, changed_rules
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.screen import print_json, tell
+from worker.cli.screen import print_json
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
-from worker.visible import counted
+from worker.visible import counted, tell
 
 _PAUSE_SECONDS = 1.0
 _HURRY_SECONDS = 0.2

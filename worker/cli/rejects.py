@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.cli.inputs.files import Inputs
-from worker.cli.inputs.named_files import Argument
-from worker.cli.inputs.reading import Reading
-from worker.cli.screen import tell
+from worker.files.files import Inputs
+from worker.files.named_files import Argument
+from worker.files.reading import Reading
 from worker.formats.choice import line_format, watched_fields
 from worker.formats.first_documents import TextWatch
 from worker.formats.unreadable import Unreadable
 from worker.offline.filter import Counts, Line
 from worker.settings.model import Settings
-from worker.visible import counted
+from worker.visible import counted, tell
 
 _SHOWN_REASONS = 3
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from worker.cli.verdict_lines import named
-from worker.files.closing import Closing
+from worker.closing import Closing
+from worker.files.verdict_lines import named
 from worker.formats.base import DocumentFormat
 from worker.groups.components import Components
 from worker.offline.filter import Line, Verdict

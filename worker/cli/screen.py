@@ -76,8 +76,3 @@ def line(*parts: object | tuple[object, str]) -> Text:
 def print_json(value: object) -> None:
     """Print an object or an array for other programs."""
     sys.stdout.write(json_text(value, indent=2) + "\n")
-
-
-def tell(message: str) -> None:
-    """Print one line about the run on standard error."""
-    print(visible(message), file=sys.stderr)  # noqa: T201 -- the command's messages

@@ -8,7 +8,6 @@ from itertools import count
 
 from worker.bus import Bus, BusError, LogReader, Outgoing, TopicPartition
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
-from worker.cli.screen import tell
 from worker.corrections.sending import (
     Behind,
     answered_up_to,
@@ -20,6 +19,7 @@ from worker.corrections.sending import (
 from worker.generations.plan import Plan
 from worker.settings.model import Settings
 from worker.topology import Topology
+from worker.visible import tell
 
 _PAUSE_SECONDS = 0.5
 _TOLD_EVERY = 60

@@ -14,12 +14,12 @@ from worker.admin.reindex.in_use import in_use
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.screen import print_json, tell
+from worker.cli.screen import print_json
 from worker.generations.log import change_plan
 from worker.generations.plan import Plan
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.visible import counted
+from worker.visible import counted, tell
 from worker.wire.frame import SetAside
 
 _LEAST_MEMORY = 64 << 20

@@ -28,14 +28,14 @@ from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from lsh.tuning import sought
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs.named_files import Argument
-from worker.cli.inputs.reading import Reading
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.pictures import draw_tuning, drawable
 from worker.cli.progress_bar import share_progress
 from worker.cli.rejects import Texts
 from worker.cli.screen import print_json
 from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, show
+from worker.files.named_files import Argument
+from worker.files.reading import Reading
 from worker.offline.evaluation import clearly_above
 from worker.settings.model import Settings
 from worker.settings.sections import MOST_BANDS

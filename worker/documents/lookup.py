@@ -16,9 +16,9 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.bus.ranges import RangeReader, Ranges, read_ranges
+from worker.closing import Closing
 from worker.documents.published import Document, Documents, document_of, header, ident_of
 from worker.documents.search import windows
-from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
 from worker.settings.model import Settings

@@ -1,1 +1,3 @@
-"""Files that hold state, for this process and its user alone."""
+"""Readers and writers of users' files: documents in, verdicts out, in several formats."""
+
+from __future__ import annotations

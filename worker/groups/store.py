@@ -23,7 +23,7 @@ import msgspec
 from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, WriteBatch
 
 from lsh.index import BucketRules
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.groups.changes import Changes
 from worker.groups.clock import IndexClock
 from worker.groups.joining import Joining, Kept

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rocksdict import AccessType, Options, Rdict
 
 from lsh._core import Opening, Shard, check
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, check_header, unpack_header

@@ -9,7 +9,7 @@ from time import time_ns
 from typing import Any, TypeAlias
 
 from worker.bus import AnyOutgoing, Header, RecordBatch, each
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.settings.errors import ConfigurationError
 
 Work: TypeAlias = Callable[[list[AnyOutgoing]], bool]

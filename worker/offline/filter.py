@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.formats.unreadable import NULL_TEXT
 from worker.index.errors import HeaderMismatch, Unrecoverable
 from worker.metrics import table

@@ -26,13 +26,13 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from worker.files.closing import Closing
-from worker.files.private import open_private, private_directory
+from worker.closing import Closing
 from worker.index.directory import shard_name
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore
 from worker.index.snapshots.storage import sync_directory
 from worker.offline.read_alike import described, differences
+from worker.process.private import open_private, private_directory
 from worker.settings.sections import DocumentsSection
 from worker.untrusted import NOT_READ
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from worker.files.private import open_private, private_directory
 from worker.index.snapshots.storage import sync_directory
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
+from worker.process.private import open_private, private_directory
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.settings.sections import APP_NAME

@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.page import page_routes
 from worker.serve.answers import error
 from worker.serve.desk import Desk

@@ -10,11 +10,11 @@ import msgspec
 
 from lsh import Fingerprinter
 from worker.bus import Bus, Outgoing, Record
+from worker.closing import Closing
 from worker.corrections.records import allowance, correction, corrector, erasure, restored
 from worker.corrections.sending import send
 from worker.corrections.state import MOST_ALLOWANCES, Allowance, Erasure, erasure_name
 from worker.documents.lookup import FORGOTTEN, Gone, Lookup
-from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.serve.following import Following
 from worker.serve.views import Sequence, Side

@@ -20,9 +20,9 @@ import msgspec
 from lsh import Fingerprinter
 from worker.app import Application
 from worker.bus import Bus
+from worker.closing import Closing
 from worker.documents.lookup import FORGOTTEN, Gone, Located, Lookup
 from worker.documents.published import Document, Documents, Duplicate
-from worker.files.closing import Closing
 from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
 from worker.serve.asking import Asker

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from worker.admin.redrive.rejection import Rejection as Rejected
 from worker.bus import Bus, BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
+from worker.closing import Closing
 from worker.documents.published import Duplicate, duplicate_of, header, ident_of
-from worker.files.closing import Closing
 from worker.formats.choice import document_format
 from worker.serve.views import Duplicates, Rejection
 from worker.settings.model import Settings

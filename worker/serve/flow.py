@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from worker.admin.lag import Lag, LagMeter, committed_of, inputs_of, slowest
 from worker.bus import Bus, BusError, LogReader, TopicPartition
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.serve.following import Reached
 from worker.serve.views import Flow, Output, Rejection, Shard, Stage
 from worker.settings.errors import ConfigurationError

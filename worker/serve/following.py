@@ -24,8 +24,8 @@ from worker.bus import (
     TopicPartition,
     TopicRecreated,
 )
+from worker.closing import Closing
 from worker.corrections.state import Corrections, erasure_name
-from worker.files.closing import Closing
 from worker.groups.matches import by_rows
 from worker.groups.reading import GroupsReader
 from worker.groups.store import GroupStore, GroupsUnusable

@@ -18,9 +18,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from worker.bus import BusError
+from worker.closing import Closing
 from worker.documents.lookup import Gone
 from worker.documents.published import Document, Documents
-from worker.files.closing import Closing
 from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
 from worker.index.errors import StoreDamaged

@@ -13,7 +13,7 @@ from time import monotonic
 
 from worker.app import Application
 from worker.bus import Bus
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.probes.probes import Health

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lsh import SWITCHES
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.index.directory import stores_in
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader

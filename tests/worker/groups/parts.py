@@ -15,7 +15,7 @@ from tests.worker.groups.naive import Published, View
 from worker.app import Application, Environment
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.groups.reading import GroupsReader
 from worker.offline.embedded import Embedded, create_topics
 from worker.probe import Files, Point, Probe

@@ -11,7 +11,7 @@ from tests.support.embedded import NOW
 from worker.app import Application
 from worker.bus import Outgoing, Record
 from worker.bus.memory.bus import MemoryBus
-from worker.files.closing import Closing
+from worker.closing import Closing
 from worker.offline.embedded import Embedded, create_topics
 from worker.serve.answers import Answer
 from worker.serve.asking import Asker
