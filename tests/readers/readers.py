@@ -19,7 +19,6 @@ import msgspec
 import pyarrow as pa
 import zstandard
 from pyarrow import parquet
-from starlette.exceptions import HTTPException
 
 from lsh import Index, Parameters
 from lsh._core import Contents, Damaged, Opening, check
@@ -57,10 +56,10 @@ from worker.index.snapshots.manifest import FileEntry, Manifest, ManifestError
 from worker.index.snapshots.manifest import decode as decode_manifest
 from worker.journal import Journal
 from worker.offline.state_versions import StateError, current_index
-from worker.serve.answers import Answer, Reply, encoded
+from worker.serve.answers import Answer, Refused, Reply, encoded
 from worker.serve.correcting import Correct
 from worker.serve.questions import BadRequest, Questions
-from worker.serve.reading import _decoded as of_body
+from worker.serve.routes import decoded
 from worker.settings.model import Settings
 from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
@@ -597,9 +596,9 @@ def _requests() -> Iterator[Reader]:
     )
     yield Reader(
         "request to correct",
-        ("worker.serve.reading",),
-        lambda body: of_body(msgspec.json.Decoder(Correct).decode, body),
-        (HTTPException,),
+        ("worker.serve.routes",),
+        partial(decoded, kind=Correct),
+        (Refused,),
         (
             b'{"allow": {"of": {"text": "I love it"}, "why": "slogan"}}',
             b'{"withdraw": {"id": "a"}}',

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Literal
 
 import msgspec
@@ -11,6 +13,18 @@ from worker.documents.published import First
 
 _FIGURE = re.compile(rb'("(?:similarity|estimate|containment|error|least)":)(-?\d[\d.e-]*)')
 """Within a string of JSON, the quotes would have backslashes."""
+
+
+class Refused(Exception):
+    """A request isn't carried out. The message is the reason that its client is told."""
+
+    def __init__(
+        self, status: HTTPStatus, reason: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Take the status, the reason, and headers beside those of every answer."""
+        super().__init__(reason)
+        self.status = status
+        self.headers = headers or {}
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True):

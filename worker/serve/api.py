@@ -1,4 +1,4 @@
-"""What clients may ask over HTTP: ``POST /v1/query``, what `Reading` has, and the page.
+"""Serves the routes and the page, bounds what is posted, and refuses whoever may not ask.
 
 A web page that an operator looks at can make the browser send requests to a server on the same
 machine or network, by a name of its own that it lets point there (DNS rebinding). So `Host` must
@@ -11,32 +11,46 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
+from typing import TypeVar
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from worker.bus import BusError
 from worker.closing import Closing
+from worker.documents.lookup import Gone
+from worker.formats.unreadable import Unreadable
+from worker.groups.store import GroupsUnusable
+from worker.index.errors import StoreDamaged
 from worker.page import page_routes
-from worker.serve.answers import error
-from worker.serve.desk import Desk
-from worker.serve.group_pages import AskedGroups, no_groups
+from worker.serve.answers import Refused, error
+from worker.serve.correcting import Refused as WouldNotHold
+from worker.serve.desk import Desk, no_desk
+from worker.serve.following import Warming
+from worker.serve.group_pages import AskGroups, no_groups
+from worker.serve.openapi import described
 from worker.serve.pages import PATH
-from worker.serve.reading import READ, Reading, shown_to, while_there
-from worker.serve.responder import Respond, Responder, Said
+from worker.serve.responder import Respond, Responder
 from worker.serve.rights import Right, Rights
+from worker.serve.routes import ROUTES, UNSTORED, Call, Route, Sources
 from worker.settings.sections import ServeSection
+from worker.visible import visible
+from worker.wire.corrections import CorrectionError
+
+T = TypeVar("T")
 
 _JSON = "application/json"
-_UNSTORED: Mapping[str, str] = {"Cache-Control": "no-store"}
 _TOGETHER = 16
 _LONG_BYTES = 64 << 10
 """Longer bodies are answered one by one, by a thread of their own: shorter ones don't wait for
@@ -45,8 +59,20 @@ _BODIES_BYTES = 64 << 20
 """The size of all bodies at most that are being received, or wait for their answer."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _API = "/v1/"
-_OPEN = frozenset({"/v1/session", "/v1/openapi.json"})
+_DESCRIPTION = "/v1/openapi.json"
+_OPEN = frozenset({_DESCRIPTION, *(one.path for one in ROUTES if one.right is None)})
 """What of the API needs no right."""
+_READ = "neardup.read"
+"""In the scope of a request whose body was read: there is none to wait for."""
+_STATUSES: Mapping[type, HTTPStatus] = {
+    WouldNotHold: HTTPStatus.CONFLICT,
+    Gone: HTTPStatus.NOT_FOUND,
+    **dict.fromkeys((Unreadable, CorrectionError), HTTPStatus.BAD_REQUEST),
+    **dict.fromkeys(
+        (Warming, GroupsUnusable, StoreDamaged, BusError, OSError), HTTPStatus.SERVICE_UNAVAILABLE
+    ),
+}
+"""The statuses of errors by which an answer may fail, and whose reasons clients are told."""
 _ELSEWHERE = frozenset({"cross-site", "same-site"})
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::(\d{1,5}))?")
 """A host and maybe a port; IPv6 has brackets."""
@@ -64,25 +90,24 @@ class QueryApi(Closing):
         seconds: float,
         *,
         rights: Rights,
-        groups: Callable[[AskedGroups], Said] = no_groups,
-        desk: Callable[[], Desk | None] = lambda: None,
+        groups: AskGroups = no_groups,
+        desk: Callable[[], Desk] = no_desk,
     ) -> None:
         """Begin.
 
         ``most_bytes`` is the size of a body at most. ``at`` has the names by which the server may
         be called, and whether it has TLS. ``seconds`` is how long an answer may take.
-        ``groups`` answers what is asked of the groups; ``desk`` returns what answers the rest, once
-        it is there.
+        ``groups`` answers what is asked of the groups; ``desk`` returns what answers the rest.
         """
         self._most_bytes = most_bytes
         self._seconds = seconds
         self._bodies = _Bodies(_BODIES_BYTES, most_bytes)
         self._short, self._long = (Responder(respond, most) for most in (_TOGETHER, 1))
-        self._reading = Reading(desk, groups, self._body, rights, seconds)
+        self._sources = Sources(self._query, groups, desk, rights)
         app = Starlette(
             routes=[
-                Route(PATH, self._query, methods=["POST"]),
-                *self._reading.routes,
+                *self._routes(),
+                StarletteRoute(_DESCRIPTION, _described, methods=["GET"]),
                 *page_routes(),
             ],
             middleware=[
@@ -91,6 +116,8 @@ class QueryApi(Closing):
             ],
             exception_handlers={
                 HTTPException: _refused,
+                Refused: _refused,
+                **dict.fromkeys(_STATUSES, _refused),
                 ClientDisconnect: _gone,
                 Exception: _failed,
             },
@@ -98,58 +125,100 @@ class QueryApi(Closing):
         app.router.redirect_slashes = False  # It would lead out of a proxy's path.
         self.app: ASGIApp = app
 
-    async def _query(self, request: Request) -> Response:
-        try:
-            self._check(request)
-            async with self._bodies.received(request) as body:
-                responder = self._long if len(body) > _LONG_BYTES else self._short
-                async with asyncio.timeout(self._seconds):
-                    status, said = await while_there(request, responder.answer(body))
-        except TimeoutError:
-            status = HTTPStatus.SERVICE_UNAVAILABLE
-            said = error(f"there was no answer within {self._seconds:g} s")
-        return Response(shown_to(request, said), status, _UNSTORED, _JSON)
+    def _routes(self) -> Iterator[StarletteRoute]:
+        """Yield the routes of each path; an id that may have slashes matches last."""
+        for path in sorted({one.path: None for one in ROUTES}, key=lambda path: ":path" in path):
+            by_method = {one.method: one for one in ROUTES if one.path == path}
+            endpoint = partial(self._answer, by_method)
+            yield StarletteRoute(path, endpoint, methods=[*by_method])
 
-    async def _body(self, request: Request) -> bytes:
-        """Return the body of a request.
-
-        Raises:
-            HTTPException: it may not be posted.
-        """
+    async def _answer(self, by_method: Mapping[str, Route], request: Request) -> Response:
+        route = by_method["GET" if request.method == "HEAD" else request.method]
+        if route.right not in {None, *request.scope["rights"]}:
+            reason = "this token may read, and not correct (serve.correcting_token_file)"
+            raise Refused(HTTPStatus.FORBIDDEN, reason)
+        if route.takes is None:
+            return await self._answered(Call(route, request))
         self._check(request)
         async with self._bodies.received(request) as body:
-            request.scope[READ] = True
-            return body
+            return await self._answered(Call(route, request, body))
+
+    async def _answered(self, call: Call) -> Response:
+        request, route = call.request, call.route
+        request.scope[_READ] = True
+        if route.named:
+            call.check_names()
+        try:
+            async with asyncio.timeout(self._seconds if route.timed else None) as limit:
+                answer = await _while_there(request, route.handler(self._sources, call))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            reason = f"there was no answer within {self._seconds:g} s"
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, reason) from None
+        if isinstance(answer, Response):
+            return answer
+        said = answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
+        return Response(call.shown(said), headers=UNSTORED, media_type=_JSON)
+
+    async def _query(self, body: bytes) -> bytes:
+        return await (self._long if len(body) > _LONG_BYTES else self._short).answer(body)
 
     def end_streams(self) -> None:
         """End what would go on for ever; from any thread."""
-        self._reading.end()
+        self._sources.end()
 
     def _check(self, request: Request) -> None:
         """Refuse a body that may not be posted, as far as its headers say so.
 
         Raises:
-            HTTPException: it may not.
+            Refused: it may not.
         """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != _JSON:
-            raise HTTPException(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the header Content-Type must be {_JSON}"
-            )
+            reason = f"the header Content-Type must be {_JSON}"
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason)
         if int(request.headers.get("content-length", "0")) > self._most_bytes:
             raise _too_long(self._most_bytes)
 
     def close(self) -> None:
         """Answer what waits, and end the threads. Call it when nobody asks any more."""
-        self._reading.close()
+        self._sources.close()
         self._short.end()
         self._long.end()
 
 
-def _too_long(most: int) -> HTTPException:
-    return HTTPException(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body may have {most} bytes, and has more"
-    )
+async def _described(request: Request) -> Response:
+    del request
+    return Response(described(), media_type=_JSON)
+
+
+async def _while_there(request: Request, answer: Awaitable[T]) -> T:
+    """Return an answer; cancel it if its client goes before. The request's body was read, if any.
+
+    Raises:
+        ClientDisconnect: the client has gone.
+    """
+    task, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    """Return once the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _too_long(most: int) -> Refused:
+    reason = f"the body may have {most} bytes, and has more"
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
 
 
 class _Bodies:
@@ -169,7 +238,7 @@ class _Bodies:
 
         Raises:
             ClientDisconnect: the client has gone.
-            HTTPException: there is no room, or it is too long.
+            Refused: there is no room, or it is too long.
         """
         held = 0
         parts = []
@@ -190,9 +259,8 @@ class _Bodies:
             parts.clear()
         except TimeoutError:
             reason = "too many bytes are being posted; try again"
-            raise HTTPException(
-                HTTPStatus.SERVICE_UNAVAILABLE, reason, {"Retry-After": "1"}
-            ) from None
+            again = {"Retry-After": "1"}
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, reason, again) from None
         else:
             yield body
         finally:
@@ -222,7 +290,7 @@ class _Allowed:
         path = scope["path"]
         if path.startswith(_API) and path not in _OPEN and Right.READ not in given:
             reason = "a token is missing, or it is not that of this server (serve.token_file)"
-            headers = {**_UNSTORED, "WWW-Authenticate": "Bearer"}
+            headers = {**UNSTORED, "WWW-Authenticate": "Bearer"}
             await _Refusal(HTTPStatus.UNAUTHORIZED, reason, headers)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -277,7 +345,7 @@ class _Refusal(Response):
     A close with unread input would reset the connection, and lose the answer.
     """
 
-    def __init__(self, status: int, reason: str, headers: Mapping[str, str] = _UNSTORED) -> None:
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] = UNSTORED) -> None:
         super().__init__(error(reason), status, headers, _JSON)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -297,14 +365,22 @@ class _Refusal(Response):
 
 
 async def _refused(request: Request, why: Exception) -> Response:
-    assert isinstance(why, HTTPException)  # noqa: S101 -- it is the handler of these
-    reason = why.detail
-    if request.url.path == PATH and why.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        reason = "queries are posted"
-    headers = {**_UNSTORED, **(why.headers or {})}
-    if request.scope.get(READ):
-        return Response(error(reason), why.status_code, headers, _JSON)
-    return _Refusal(why.status_code, reason, headers)
+    reason, headers = str(why), dict(UNSTORED)
+    if isinstance(why, Refused):
+        status: int = why.status
+        headers |= why.headers
+    elif isinstance(why, HTTPException):
+        status, reason = why.status_code, why.detail
+        headers |= why.headers or {}
+        if request.url.path == PATH and status == HTTPStatus.METHOD_NOT_ALLOWED:
+            reason = "queries are posted"
+    else:
+        status = next(_STATUSES[one] for one in type(why).__mro__ if one in _STATUSES)
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            reason = visible(reason)
+    if request.scope.get(_READ):
+        return Response(error(reason), status, headers, _JSON)
+    return _Refusal(status, reason, headers)
 
 
 async def _gone(request: Request, why: Exception) -> Response:
@@ -317,4 +393,4 @@ async def _failed(request: Request, why: Exception) -> Response:
     """Tell the client; uvicorn logs the error."""
     del request, why
     said = error("it failed; the log says why")
-    return Response(said, HTTPStatus.INTERNAL_SERVER_ERROR, _UNSTORED, _JSON)
+    return Response(said, HTTPStatus.INTERNAL_SERVER_ERROR, UNSTORED, _JSON)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from http import HTTPStatus
 from typing import TypeVar
 
 import msgspec
@@ -25,6 +26,7 @@ from worker.documents.lookup import FORGOTTEN, Gone, Located, Lookup
 from worker.documents.published import Document, Documents, Duplicate
 from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
+from worker.serve.answers import Refused
 from worker.serve.asking import Asker
 from worker.serve.comparisons import Comparer
 from worker.serve.correcting import Correct, Corrected, Correcting, MadeList
@@ -50,8 +52,13 @@ _PAUSE_SECONDS = 0.1
 _RETRY_SECONDS = 2.0
 
 
-class Busy(Exception):
+class Busy(Refused):
     """Too many requests wait for the same thread."""
+
+    def __init__(self) -> None:
+        """Tell the client to come back."""
+        reason = "too many requests wait; try again"
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, reason, {"Retry-After": "1"})
 
 
 class Turns:
@@ -295,3 +302,17 @@ class Desk(Closing):
 
 def _own_thread(name: str) -> Executor:
     return ThreadPoolExecutor(1, thread_name_prefix=name)
+
+
+def waits() -> Refused:
+    """Return why nothing is answered before Kafka has."""
+    return Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the server waits for Kafka")
+
+
+def no_desk() -> Desk:
+    """Refuse what a desk would answer: there is none yet.
+
+    Raises:
+        Refused: always.
+    """
+    raise waits()

@@ -12,7 +12,7 @@ from worker.formats.unreadable import Unreadable
 from worker.index.errors import StoreDamaged
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
-from worker.serve.answers import Answer, Reply, encoded, error
+from worker.serve.answers import Answer, Refused, Reply, encoded
 from worker.serve.asking import Asker
 from worker.serve.following import Following, Reached, Warming
 from worker.serve.questions import BadRequest, Question, Questions
@@ -50,11 +50,18 @@ class QueryPages:
             OSError: it can't be read.
         """
         began = self._clock()
-        answered = self._answered(bodies)
+        try:
+            answered = self._answered(bodies)
+        except (StoreDamaged, OSError) as why:
+            if len(bodies) > 1:
+                raise
+            _log.warning("a query failed: %s", why)
+            reason = "a shard can't be read; the log says why"
+            answered = [Refused(HTTPStatus.SERVICE_UNAVAILABLE, reason)]
         seconds = self._clock() - began
-        for status, _ in answered:
-            outcome = "answered" if status is HTTPStatus.OK else "refused"
-            if status is HTTPStatus.SERVICE_UNAVAILABLE:
+        for said in answered:
+            outcome = "refused" if isinstance(said, Refused) else "answered"
+            if isinstance(said, Refused) and said.status is HTTPStatus.SERVICE_UNAVAILABLE:
                 outcome = "unready"
             self._metrics.add(table.QUERIES, 1, outcome)
         self._metrics.observe(table.QUERY_SECONDS, [seconds] * len(answered))
@@ -64,48 +71,44 @@ class QueryPages:
         asked = [self._read(body) for body in bodies]
         # How far the shards are must not be more than they had when they answered.
         reached = self._following.reached()
-        found = self._found(asked)
-        return [self._said(one, found, reached) for one in asked]
+        together = [one for some in asked if not isinstance(some, Refused) for one in some]
+        try:
+            answers = iter(self._answers(together))
+        except Refused as why:
+            return [one if isinstance(one, Refused) else why for one in asked]
+        return [self._said(one, answers, reached) for one in asked]
 
-    def _read(self, body: bytes) -> list[Question | Unreadable] | Said:
+    def _read(self, body: bytes) -> list[Question | Unreadable] | Refused:
         try:
             return self._questions.read(body)
         except BadRequest as why:
-            return HTTPStatus.BAD_REQUEST, error(str(why))
+            return Refused(HTTPStatus.BAD_REQUEST, str(why))
 
-    def _found(
-        self, asked: Sequence[list[Question | Unreadable] | Said]
-    ) -> Iterator[Answer] | Said:
-        """Return the answers to the questions of all, or why there are none."""
-        together = [one for some in asked if isinstance(some, list) for one in some]
+    def _answers(self, questions: Sequence[Question | Unreadable]) -> list[Answer]:
+        """Return the answers to the questions of all.
+
+        Raises:
+            Refused: the shards can't be read yet.
+        """
+        if not questions:
+            return []
         try:
-            if not together:
-                return iter(())
-            following = self._following
-            return iter(self._asker.answers(following, together, following.corrections()))
+            return self._asker.answers(self._following, questions, self._following.corrections())
         except Warming as why:
-            return HTTPStatus.SERVICE_UNAVAILABLE, error(str(why))
-        except (StoreDamaged, OSError) as why:
-            if len(asked) > 1:
-                raise
-            _log.warning("a query failed: %s", why)
-            reason = "a shard can't be read; the log says why"
-            return HTTPStatus.SERVICE_UNAVAILABLE, error(reason)
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, str(why)) from None
 
     def _said(
         self,
-        asked: list[Question | Unreadable] | Said,
-        found: Iterator[Answer] | Said,
+        asked: list[Question | Unreadable] | Refused,
+        found: Iterator[Answer],
         reached: Reached,
     ) -> Said:
         """Return the answer to a body; takes its own of the answers that were found."""
-        if isinstance(asked, tuple):
+        if isinstance(asked, Refused):
             return asked
-        if isinstance(found, tuple):
-            return found
         answers = list(islice(found, len(asked)))
         if len(answers) == 1 and answers[0].reason is not None:
-            return HTTPStatus.BAD_REQUEST, error(answers[0].reason)
+            return Refused(HTTPStatus.BAD_REQUEST, answers[0].reason)
         for one in answers:
             self._metrics.add(table.QUERY_VERDICTS, 1, one.verdict)
         reply = Reply(
@@ -116,4 +119,4 @@ class QueryPages:
             answers,
             self._asker.rules.containment,
         )
-        return HTTPStatus.OK, encoded(reply)
+        return encoded(reply)

@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from http import HTTPStatus
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-Said = tuple[HTTPStatus, bytes]
-"""A status, and a body in JSON."""
+from worker.serve.answers import Refused
+
+Said = bytes | Refused
+"""An answer in JSON, or why there is none."""
 Respond = Callable[[Sequence[bytes]], Sequence[Said]]
 """Returns the answers to some bodies, in their order. If it raises, it gets each of them alone, and
 what it raises then is the failure of that one."""
@@ -21,7 +22,7 @@ class _Posted(NamedTuple):
     """A body, and who waits for its answer."""
 
     body: bytes
-    answer: asyncio.Future[Said]
+    answer: asyncio.Future[bytes]
 
 
 class Responder:
@@ -39,13 +40,14 @@ class Responder:
         self._thread = threading.Thread(target=self._run, name="query", daemon=True)
         self._thread.start()
 
-    async def answer(self, body: bytes) -> Said:
+    async def answer(self, body: bytes) -> bytes:
         """Return the answer to a body; if this is cancelled before its turn, none is made.
 
         Raises:
+            Refused: the body is refused.
             Exception: what its answer failed with.
         """
-        future: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting.put(_Posted(body, future))
         return await future
 

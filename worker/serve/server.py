@@ -33,9 +33,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from worker.page import HEADERS
 from worker.probes.server import accepted, listening
 from worker.serve.api import QueryApi
-from worker.serve.desk import Desk
-from worker.serve.group_pages import AskedGroups, no_groups
-from worker.serve.responder import Respond, Said
+from worker.serve.desk import Desk, no_desk
+from worker.serve.group_pages import AskGroups, no_groups
+from worker.serve.responder import Respond
 from worker.serve.rights import Rights, checked_tls
 from worker.settings.sections import ServeSection
 
@@ -229,8 +229,8 @@ def answering(  # noqa: PLR0913 -- who answers what, where, and within which bou
     limits: Limits | None = None,
     *,
     app: str = "neardup",
-    groups: Callable[[AskedGroups], Said] = no_groups,
-    desk: Callable[[], Desk | None] = lambda: None,
+    groups: AskGroups = no_groups,
+    desk: Callable[[], Desk] = no_desk,
 ) -> Iterator[int]:
     """Answer queries with what ``respond`` returns, and yield the port; see `QueryApi`.
 

@@ -7,24 +7,24 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from http import HTTPStatus
 from threading import Event
 from time import monotonic
+from typing import TypeVar
 
 from worker.app import Application
 from worker.bus import Bus
 from worker.closing import Closing
+from worker.groups.reading import GroupsReader
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.probes.probes import Health
 from worker.process.heap import show_memory
 from worker.process.state_directory import show_disk
-from worker.serve.answers import error
 from worker.serve.asking import Asker
-from worker.serve.desk import Desk, Pool
+from worker.serve.desk import Desk, Pool, waits
 from worker.serve.flow import Owners
 from worker.serve.following import Following
-from worker.serve.group_pages import AskedGroups, GroupPages
+from worker.serve.group_pages import groups_of
 from worker.serve.pages import QueryPages
 from worker.serve.questions import Questions
 from worker.serve.responder import Said
@@ -32,6 +32,8 @@ from worker.serve.shard_lock import ShardLock
 from worker.settings.model import Settings
 from worker.stages.base import Status
 from worker.stages.shard_figures import ShardFigures
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +55,6 @@ class QueryService(Closing):
         self._application: Application | None = None
         self._following: Following | None = None
         self._pages: QueryPages | None = None
-        self._group_pages: GroupPages | None = None
         self._desk: Desk | None = None
         self._failed = False
         self._figures = ShardFigures()
@@ -75,7 +76,6 @@ class QueryService(Closing):
         asker = Asker(application.topology.layout, application.rules())
         questions = Questions(self._settings)
         self._pages = QueryPages(questions, asker, following, self._metrics)
-        self._group_pages = GroupPages(following)
         return following
 
     def show(self, bus: Bus, owners: Owners, pool: Pool | None = None) -> Desk:
@@ -84,10 +84,6 @@ class QueryService(Closing):
         assert application is not None  # noqa: S101 -- `begin` comes first
         assert following is not None  # noqa: S101
         self._desk = Desk(application, bus, following, owners, pool)
-        return self._desk
-
-    def desk(self) -> Desk | None:
-        """Return what answers beside queries; None before `show`."""
         return self._desk
 
     def run(self, bus: Bus) -> None:
@@ -134,15 +130,24 @@ class QueryService(Closing):
     def query(self, bodies: Sequence[bytes]) -> list[Said]:
         """Return the answers to some queries; see `QueryPages.query`."""
         if self._pages is None:
-            reason = error("the server waits for Kafka")
-            return [(HTTPStatus.SERVICE_UNAVAILABLE, reason)] * len(bodies)
+            return [waits()] * len(bodies)
         return self._pages.query(bodies)
 
-    def groups(self, asked: AskedGroups) -> Said:
-        """Return what is asked of the groups; see `GroupPages.answer`."""
-        if self._group_pages is None:
-            return HTTPStatus.SERVICE_UNAVAILABLE, error("the server waits for Kafka")
-        return self._group_pages.answer(asked)
+    def groups(self, ask: Callable[[GroupsReader], T], /) -> T:
+        """Return what is asked of the groups; see `AskGroups`."""
+        if self._following is None:
+            raise waits()
+        return groups_of(self._following, ask)
+
+    def desk(self) -> Desk:
+        """Return what answers beside queries.
+
+        Raises:
+            Refused: it isn't there yet.
+        """
+        if self._desk is None:
+            raise waits()
+        return self._desk
 
     def health(self) -> Health:
         """Return the state of the server; a shard that is warming up is being restored."""

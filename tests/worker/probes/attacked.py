@@ -44,7 +44,7 @@ def _queries(
     respond: Callable[[], bytes], host: str, seconds: float, connections: int
 ) -> AbstractContextManager[int]:
     def each(bodies: Sequence[bytes]) -> list[Said]:
-        return [(HTTPStatus.OK, respond()) for _ in bodies]
+        return [respond() for _ in bodies]
 
     limits = queries.Limits(seconds=seconds, connections=connections, patience_seconds=0)
     return _answering(host, each, limits)

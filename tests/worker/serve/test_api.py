@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from http import HTTPStatus
 
 import pytest
 from starlette.responses import StreamingResponse
@@ -25,7 +24,7 @@ JSON = "Content-Type: application/json\r\n"
 
 
 def echo(bodies: Sequence[bytes]) -> list[Said]:
-    return [(HTTPStatus.OK, body) for body in bodies]
+    return [*bodies]
 
 
 def answers(
@@ -341,7 +340,7 @@ def test_it_ends_at_once_though_a_client_reads_none_of_many_answers(
     large = b"x" * (8 << 20)
 
     def respond(bodies: Sequence[bytes]) -> list[Said]:
-        return [(HTTPStatus.OK, large) for _ in bodies]
+        return [large for _ in bodies]
 
     with ExitStack() as stack:
         port = stack.enter_context(answers(respond, Limits(seconds=300)))

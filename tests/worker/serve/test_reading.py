@@ -19,8 +19,8 @@ import pytest
 
 from localkafka.broker import wait_until
 from worker.cli.demo_page import page_of
-from worker.serve.group_pages import GROUPS_PATHS
 from worker.serve.openapi import described
+from worker.serve.routes import ROUTES
 from worker.settings.model import Settings
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
@@ -252,8 +252,8 @@ def test_a_server_ends_though_a_stream_is_open() -> None:
 def test_the_description_has_all_routes_and_no_loose_end() -> None:
     whole = json.loads(described())
     routes = set(whole["paths"])
-    assert {"/v1/query", "/v1/duplicates", "/v1/comparison", "/v1/flow"} <= routes
-    assert {one.replace("{id:path}", "{id}") for one in GROUPS_PATHS} <= routes
+    assert {"/v1/query", "/v1/groups/{id}", "/v1/comparison", "/v1/flow"} <= routes
+    assert routes == {one.path.replace(":path", "") for one in ROUTES}
     named = set(re.findall(r'"#/components/schemas/([^"]+)"', described().decode()))
     assert named <= set(whole["components"]["schemas"])
 

@@ -9,7 +9,6 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,7 @@ def test_what_others_could_reach_takes_a_token_and_tls(
 
 
 def echo(bodies: Any) -> list[Said]:  # noqa: ANN401 -- bytes
-    return [(HTTPStatus.OK, body) for body in bodies]
+    return [*bodies]
 
 
 def of(*, reading: bool, correcting: bool) -> Rights:

@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from worker.corrections.state import Corrections
 from worker.index.errors import StoreDamaged
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
-from worker.serve.answers import Answer
+from worker.serve.answers import Answer, Refused
 from worker.serve.asking import Asker, Shards
 from worker.serve.questions import Question
 from worker.serve.responder import Said
@@ -79,8 +78,13 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def said(answers: Sequence[Said]) -> list[tuple[int, Any]]:
-    """Return the status and the JSON of each answer."""
-    return [(int(status), json.loads(found)) for status, found in answers]
+    """Return the status of each answer, and its JSON or why it was refused."""
+    return [
+        (int(one.status), {"error": str(one)})
+        if isinstance(one, Refused)
+        else (200, json.loads(one))
+        for one in answers
+    ]
 
 
 def test_each_gets_the_answer_that_it_would_get_alone(service: Service) -> None:
@@ -152,7 +156,7 @@ def test_clients_get_their_own_answers_though_one_of_them_fails() -> None:
         assert told.wait(DEADLINE)
         if b"6" in bodies:
             raise ValueError("refused")
-        return [(HTTPStatus.OK, body) for body in bodies]
+        return [*bodies]
 
     with ExitStack() as stack:
         stack.callback(told.set)
@@ -182,7 +186,7 @@ def test_a_long_document_holds_up_no_short_one() -> None:
         if len(bodies[0]) > 1_000:
             began.set()
             assert told.wait(DEADLINE)
-        return [(HTTPStatus.OK, body[:2]) for body in bodies]
+        return [body[:2] for body in bodies]
 
     with ExitStack() as stack:
         stack.callback(told.set)
