@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.go_programs import helm
-from worker.admin.acls import grants
-from worker.admin.kafka_user import kafka_user
+from worker.admin.acls import grants, kafka_user
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
 from worker.settings.model import Settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -374,3 +375,48 @@ def shell(wanted: Collection[Grant], principal: str) -> list[str]:
         )
         for (kind, name, prefixed, when), operations in resources.items()
     ]
+
+
+_KINDS: dict[Kind, str] = {
+    "topic": "topic",
+    "group": "group",
+    "transactional-id": "transactionalId",
+}
+
+
+def kafka_user(wanted: Collection[Grant], user: str, cluster: str) -> str:
+    """Return the manifest of a user who has these rights and a password, as YAML.
+
+    A right that is needed only in some case is a comment, which names the case.
+    """
+    lines = [
+        "apiVersion: kafka.strimzi.io/v1",
+        "kind: KafkaUser",
+        "metadata:",
+        f"  name: {json.dumps(user)}",
+        "  labels:",
+        f"    strimzi.io/cluster: {json.dumps(cluster)}",
+        "spec:",
+        "  authentication:",
+        "    type: scram-sha-512",
+        "  authorization:",
+        "    type: simple",
+        "    acls:",
+        *_rules(wanted),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rules(wanted: Collection[Grant]) -> Iterator[str]:
+    rules: dict[tuple[str, Kind, str, bool], list[Operation]] = {}
+    for one in sorted(minimal(wanted), key=lambda grant: grant.when):
+        rules.setdefault((one.when, one.kind, one.name, one.prefixed), []).append(one.operation)
+    said = ""
+    for (when, kind, name, prefixed), operations in rules.items():
+        if when != said:
+            said = when
+            yield f"      # {when.replace('`', '')}:"
+        pattern = "prefix" if prefixed else "literal"
+        resource = f"{{type: {_KINDS[kind]}, name: {json.dumps(name)}, patternType: {pattern}}}"
+        yield f"      {'# ' if when else ''}- {{resource: {resource},"
+        yield f"      {'# ' if when else ''}   operations: [{', '.join(operations)}]}}"

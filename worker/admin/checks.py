@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from worker.admin.agreement import Difference, Facts, agreed, differences, partitions_in, way_on
+from worker.admin.agreement import (
+    Difference,
+    Facts,
+    agreed,
+    differences,
+    partitions_in,
+    recorded,
+    way_on,
+)
 from worker.admin.cluster import Cluster, TopicState
-from worker.admin.cut_logs import CutLog, cut_logs
-from worker.admin.layout_record import recorded
-from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
+from worker.admin.offsets import CutLog, check_offsets, check_order, cut_logs, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
 from worker.admin.problem import Problem, Rule
 from worker.admin.reindex.in_use import in_use, other_rules, other_than_in_use

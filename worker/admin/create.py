@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from worker.admin.agreement import begun_with
 from worker.admin.cluster import Cluster, TopicState
-from worker.admin.layout_record import begun_with
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
 from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError

@@ -11,16 +11,17 @@ from random import uniform
 from time import sleep
 
 from worker.admin.agreement import (
+    LAYOUT_KEY,
     Difference,
     Facts,
     agreed,
     differences,
     dump,
     partitions_in,
+    recorded,
     way_on,
 )
 from worker.admin.cluster import Cluster
-from worker.admin.layout_record import LAYOUT_KEY, recorded
 from worker.admin.reindex.in_use import in_use, other_rules
 from worker.admin.starts import used_topics
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing

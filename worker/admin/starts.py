@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from worker.admin.agreement import begun_with
 from worker.admin.cluster import Cluster
-from worker.admin.layout_record import begun_with
 from worker.bus import TopicPartition
 from worker.bus.kafka.groups import Offsets
 from worker.settings.errors import ConfigurationError

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from worker.admin.acls import COMMANDS, Grant, grants, minimal, shell
-from worker.admin.kafka_user import kafka_user
+from worker.admin.acls import COMMANDS, Grant, grants, kafka_user, minimal, shell
 from worker.cli.errors import CommandError
 from worker.cli.options import App, Config, Json, settings_of
 from worker.cli.screen import print_json, screen

@@ -11,9 +11,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from worker.admin.agreement import Difference, agreed, differences, partitions_in, with_similarity
+from worker.admin.agreement import (
+    Difference,
+    agreed,
+    differences,
+    partitions_in,
+    recorded,
+    with_similarity,
+)
 from worker.admin.cluster import Cluster
-from worker.admin.layout_record import recorded
 from worker.admin.reindex.in_use import planned
 from worker.admin.starts import moment_of
 from worker.bus import LogReader, Record

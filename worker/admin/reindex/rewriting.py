@@ -8,9 +8,8 @@ from contextlib import closing
 import msgspec
 
 from lsh import SWITCHES
-from worker.admin.agreement import Facts
+from worker.admin.agreement import Facts, recorded
 from worker.admin.cluster import Cluster
-from worker.admin.layout_record import recorded
 from worker.bus import Bus, Offset, TopicPartition, state_of
 from worker.bus.ranges import read_ranges
 from worker.generations.generation import Generation, Signing
