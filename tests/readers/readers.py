@@ -61,8 +61,8 @@ from worker.serve.correcting import Correct
 from worker.serve.questions import BadRequest, Questions
 from worker.serve.routes import decoded
 from worker.settings.model import Settings
-from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
+from worker.stages.order import Coverage
 from worker.wire.codec import FrameError, HandOver, decode, hand_over
 from worker.wire.corrections import CorrectionError, Request
 from worker.wire.fingerprints import FingerprintFrame
@@ -494,7 +494,7 @@ def _own_files() -> Iterator[Reader]:
     )
     yield Reader(
         "coverage of a store",
-        ("worker.stages.coverage",),
+        ("worker.stages.order",),
         lambda value: Coverage.decode(value, 7),
         (ValueError,),
         (_covered(),),

@@ -16,7 +16,7 @@
 ``ffheader``       the store's header, JSON; it is past every range above
 ``ffprogress``     how far the store is; see `Progress`
 ``ffruns``         the runs
-``fftiles``        which documents it has covered; see `worker.stages.coverage`
+``fftiles``        which documents it has covered; see `worker.stages.order`
 =================  ==========================================================================
 
 Numbers in keys are big-endian. The core defines all values but those of ``f7``, the header, the

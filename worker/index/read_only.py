@@ -26,7 +26,7 @@ from worker.index.rocksdb import check_mode
 from worker.index.run_tables import Pages, family_names
 from worker.index.spans import ReadingEnded, span
 from worker.index.store_reader import StoreReader, read
-from worker.stages.coverage import Coverage
+from worker.stages.order import Coverage
 
 _SIZE = "rocksdb.total-sst-files-size"
 

@@ -25,7 +25,7 @@ from worker.index.snapshots.soundness import rotten
 from worker.index.snapshots.storage import sync_directory
 from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
-from worker.stages.coverage import Coverage
+from worker.stages.order import Coverage
 
 _log = logging.getLogger(__name__)
 

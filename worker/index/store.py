@@ -39,8 +39,8 @@ from worker.index.run_tables import RunTables, family_names
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader, read
 from worker.probe import UNWATCHED, Probe, probing
-from worker.stages.coverage import Coverage
-from worker.stages.ownership import Parts
+from worker.stages.judge import Parts
+from worker.stages.order import Coverage
 
 _MOST_SPARE = 512 << 20
 """A store uses parts of so much, of what all leave, for what was read lately: to move more would

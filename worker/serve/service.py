@@ -31,7 +31,7 @@ from worker.serve.responder import Said
 from worker.serve.shard_lock import ShardLock
 from worker.settings.model import Settings
 from worker.stages.base import Status
-from worker.stages.shard_figures import ShardFigures
+from worker.stages.shard_reports import ShardFigures
 
 T = TypeVar("T")
 

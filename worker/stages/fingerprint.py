@@ -34,7 +34,6 @@ from worker.metrics.metrics import Metrics, Tally
 from worker.stages.base import NOTHING, Burst, StageError, unread
 from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
-from worker.stages.first_cases import FirstCases
 from worker.stages.framing import (
     Aside,
     Framer,
@@ -43,7 +42,7 @@ from worker.stages.framing import (
     checksums,
     signed_correction,
 )
-from worker.stages.guard import guarded
+from worker.stages.guard import FirstCases, guarded
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
 from worker.wire.codec import encode

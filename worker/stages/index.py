@@ -20,14 +20,12 @@ from worker.corrections.state import MOST_ALLOWANCES
 from worker.generations.turns import BUILDING, NEVER, Turns, answers_from
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
-from worker.stages.answers import Answers, split_answer, with_done
+from worker.stages.answers import BatchMatches, split_answer, with_done
 from worker.stages.base import NOTHING, Burst, Shards, Status
-from worker.stages.dates import DateReports
-from worker.stages.first_cases import FirstCases
-from worker.stages.judge import Judge, Judgement, pass_over
+from worker.stages.guard import FirstCases
+from worker.stages.judge import Judge, Judgement, Ownership, Shard, ShardStore, pass_over
 from worker.stages.order import Documents, Placed
-from worker.stages.ownership import Ownership, Shard, ShardStore
-from worker.stages.shard_figures import ShardFigures
+from worker.stages.shard_reports import DateReports, ShardFigures
 from worker.topology import Topology
 from worker.wire.codec import encode
 from worker.wire.corrections import ALLOWED
@@ -248,7 +246,7 @@ class Index(Generic[StoreT]):
     def _answers(
         self, shard: int, frames: Sequence[Placed], judgement: Judgement
     ) -> Iterator[Outgoing]:
-        matches, limit, base = Answers(judgement.decision.matches), self._frame_bytes, 0
+        matches, limit, base = BatchMatches(judgement.decision.matches), self._frame_bytes, 0
         allowed, done = judgement.corrected.allowed, judgement.corrected.done
         for frame in frames:
             own = matches.of(base, base + frame.count)

@@ -1,7 +1,8 @@
-"""The lane of one partition in *route*: its documents, and the shards' answers for them."""
+"""The lanes of *route*: for each partition, its documents and the shards' answers for them."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from bisect import bisect_left
 from collections import deque
@@ -14,9 +15,9 @@ import msgspec
 import numpy as np
 
 from worker.bus import Record, RecordBatch
+from worker.stages.answers import Found, Judged, absolute, add_found, judged_of, next_named
 from worker.stages.base import StageError
 from worker.stages.budget import answer_cost, batch_cost, row_costs
-from worker.stages.unpacking import Found, Judged, absolute, add_found, judged_of, next_named
 from worker.wire.matches import MatchFrame
 
 _HIGH = 0.75
@@ -260,3 +261,46 @@ class Lane:
             total > share * _HIGH * band and cost > own * band
             for cost, band in zip(costs, (_RESUMED_AT if now else 1.0 for now in held), strict=True)
         ]
+
+
+_log = logging.getLogger(__name__)
+
+_SECONDS = 60.0
+
+
+class Waits:
+    """Logs, once a minute, documents that wait for answers that may have been deleted.
+
+    Nothing else shows it: there is nothing left to read, so there is no lag.
+    """
+
+    def __init__(self, documents: str) -> None:
+        """Take the topic of the documents."""
+        self._documents = documents
+        self._since: dict[int, tuple[int, float]] = {}
+
+    def look(self, first: Mapping[int, int | None], now: float) -> None:
+        """Log documents that have waited for a minute.
+
+        ``first``: by partition, the offset of the first document that may wait in vain.
+        ``now``: the time in seconds.
+        """
+        before, self._since = self._since, {}
+        for partition, offset in first.items():
+            if offset is None:
+                continue
+            known, since = before.get(partition, (offset, now))
+            if known != offset:
+                since = now
+            elif now - since >= _SECONDS:
+                since = now
+                _log.error(
+                    "%s[%d] offset %d: this document and those after it wait for answers that were"
+                    " most likely deleted before they were read. See the runbook, 'Answers that"
+                    " were deleted'",
+                    self._documents,
+                    partition,
+                    offset,
+                    extra={"topic": self._documents, "partition": partition, "offset": offset},
+                )
+            self._since[partition] = offset, since

@@ -15,10 +15,9 @@ from worker.formats.base import DocumentFormat
 from worker.metrics import table
 from worker.metrics.metrics import Metrics, Tally
 from worker.stages.base import NOTHING, Burst
-from worker.stages.coverage import Coverage
 from worker.stages.deaths import Deaths
 from worker.stages.framing import Framer
-from worker.stages.order import follow, placed
+from worker.stages.order import Coverage, follow, placed
 from worker.stages.payloads import Payloads
 from worker.stages.replacement import Found, Replacement, Signer
 from worker.topology import Topology

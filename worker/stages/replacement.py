@@ -18,7 +18,6 @@ from worker.formats.base import DocumentFormat
 from worker.formats.unreadable import Unreadable
 from worker.stages.base import StageError
 from worker.stages.deaths import Deaths
-from worker.stages.first_cases import FirstCases
 from worker.stages.framing import (
     Aside,
     Framer,
@@ -27,7 +26,7 @@ from worker.stages.framing import (
     checksum,
     signed_correction,
 )
-from worker.stages.guard import guarded
+from worker.stages.guard import FirstCases, guarded
 from worker.stages.order import Placed
 from worker.wire.corrections import Correction, CorrectionError
 from worker.wire.fingerprints import FingerprintFrame

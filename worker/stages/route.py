@@ -25,13 +25,12 @@ from worker.formats.base import headers_size
 from worker.formats.match_writer import MatchWriter
 from worker.metrics import table
 from worker.metrics.metrics import Metrics, Tally
+from worker.stages.answers import Found, Judged, allowance, best
 from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.document_cache import DocumentCache
-from worker.stages.first_cases import FirstCases
 from worker.stages.framing import checksums
-from worker.stages.lanes import Answers, Lane, Step
-from worker.stages.unpacking import Found, Judged, allowance, best
-from worker.stages.waits import Waits
+from worker.stages.guard import FirstCases
+from worker.stages.lanes import Answers, Lane, Step, Waits
 from worker.topology import Topology
 from worker.visible import excerpt
 from worker.wire.codec import answer

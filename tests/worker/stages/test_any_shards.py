@@ -7,13 +7,17 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.checker import differences
 from tests.support.checker.history import Source, Verdict
 from tests.support.feeds import PARTITIONS, feed_settings, frames_of_feed
 from tests.support.killed_replay import KilledReplay
 from tests.support.replay import replay
+from worker.stages.answers import Judged
 
 SHARDS: Final = (2, 5, 18)
 
@@ -69,3 +73,32 @@ def test_any_number_of_shards_comes_to_the_same_verdicts_for_longer(
 @pytest.mark.parametrize("seed", range(200, 208))
 def test_shards_that_are_killed_come_to_the_same_verdicts(seed: int, tmp_path: Path) -> None:
     kill(Feed(seed, 1_500, tmp_path), seed, tmp_path)
+
+
+_OFFSETS = st.lists(st.integers(0, 30), unique=True).map(sorted)
+
+
+def judged(offsets: list[int]) -> Judged:
+    return Judged(np.array(offsets, np.int64), np.array(offsets, np.uint64) + 100, 1_000)
+
+
+def described(these: Judged) -> list[tuple[int, int, int]]:
+    """Return offset, checksum and sequence number of each."""
+    numbers = range(these.sequence, these.sequence + len(these.offsets))
+    return list(zip(these.offsets.tolist(), these.checksums.tolist(), numbers, strict=True))
+
+
+@given(_OFFSETS, st.integers(0, 31))
+def test_a_split_keeps_each_with_its_number(offsets: list[int], until: int) -> None:
+    whole = judged(offsets)
+    before, after = map(described, whole.split(until))
+    assert before + after == described(whole)
+    assert all(offset < until for offset, _, _ in before)
+    assert all(offset >= until for offset, _, _ in after)
+
+
+@given(_OFFSETS, _OFFSETS)
+def test_each_offset_has_its_row_if_it_was_judged(offsets: list[int], asked: list[int]) -> None:
+    rows, there = judged(offsets).rows_of(np.array(asked, np.int64))
+    assert there.tolist() == [offset in offsets for offset in asked]
+    assert rows.tolist() == [sum(one < offset for one in offsets) for offset in asked]

@@ -10,9 +10,8 @@ from tests.support.stages import DOCS, document, fingerprint, index, process, re
 from worker.bus import Record, TopicPartition
 from worker.index.keyspace import COVERAGE
 from worker.index.store import BandStore
-from worker.stages.coverage import Coverage, Span
 from worker.stages.index import Index
-from worker.stages.order import FrameOutOfPlace
+from worker.stages.order import Coverage, FrameOutOfPlace, Span
 
 SEAT = TopicPartition("app.shards", 0)
 WRONG = {

@@ -1,12 +1,19 @@
-"""What is shown of shards while they are here; and then no more."""
+"""What is exported of shards while they are here, and what the log says of documents' dates."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tests.support.filling import fill
+import numpy as np
+import pytest
+
+from lsh.index import NO_TIME, BucketRules
+from tests.core.dictionaries import Driven
+from tests.support.filling import fill, random_documents
 from tests.support.texts import near_copies
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
@@ -19,7 +26,8 @@ from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings.model import Settings
 from worker.stages.base import RestoreState, Status
-from worker.stages.shard_figures import ShardFigures
+from worker.stages.judge import Parts
+from worker.stages.shard_reports import DateReports, ShardFigures
 
 
 def test_a_restore_is_told_of_until_it_has_ended() -> None:
@@ -69,6 +77,9 @@ class Aging:
 
     def expired_eras(self) -> int:
         return self.expired
+
+    def parts(self) -> Parts:
+        return Parts(0, 1, {"open": 1}, {"open": 0})
 
 
 def test_how_far_back_shards_reach() -> None:
@@ -160,3 +171,59 @@ def test_what_a_shard_consists_of_is_shown_by_tier(tmp_path: Path) -> None:
     store.close()
     for gauge in (table.INDEX_CELLS, table.INDEX_RUNS, table.INDEX_KEPT_DOCUMENTS):
         assert metrics.numbers(gauge) == {}
+
+
+DAY = 86_400_000
+START = 1_550_000_000_000
+RULES = BucketRules(threshold=0.8, window_ms=30 * DAY)
+
+
+def told(caplog: pytest.LogCaptureFixture, bursts: Sequence[Sequence[int | None]]) -> list[str]:
+    """Return what is said of documents that come at some days, or have no time."""
+    caplog.set_level("INFO")
+    reports, shard = DateReports(window=True), Driven(RULES)
+    for burst in bursts:
+        times = [NO_TIME if day is None else START + DAY * day for day in burst]
+        documents = random_documents(len(burst), first=shard.shard.inserted)
+        documents = replace(documents, times=np.array(times, np.int64))
+        reports.judged(shard.judge(documents), len(burst))
+    return [f"{one.levelname} {one.getMessage()}" for one in caplog.records]
+
+
+def test_the_first_old_document_is_told_of_and_then_each_tenfold(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    said = told(caplog, [[0] * 32, [-31], [-31] * 8, [-31], [-31] * 300, [-(10**9)]])
+    assert [one.split(":")[3].split(".")[0] for one in said] == [
+        " 1 so far",
+        " 10 so far",
+        " 310 so far",
+    ]
+    assert said[0] == (
+        "INFO documents dated more than index.window before now, which is 2019-02-12T19:33:20Z: 1"
+        " so far. They count as of now (docs/how-to/operate.md, 'How long the index remembers')"
+    )
+
+
+def test_a_leap_over_a_window_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    said = told(caplog, [[0] * 64, [30] * 16, [61] * 15, [61], [10**9] * 64])
+    assert len(said) == 2
+    assert said[0].startswith(
+        "WARNING now went from 2019-03-14T19:33:20Z to 2019-04-14T19:33:20Z at one document, by"
+        " more than index.window: the index has forgotten what is older."
+    )
+    assert f"to {START + DAY * 10**9} ms at one document" in said[1]
+
+
+def test_it_is_said_once_that_documents_have_no_time(caplog: pytest.LogCaptureFixture) -> None:
+    said = told(caplog, [[None] * 60, [0] * 9, [None] * 40, [None] * 200, [0] * 64])
+    assert said == [
+        (
+            "WARNING of the first 109 documents, 9 have a time: nothing expires before 32 have"
+            " (index.window, documents.time_field)"
+        )
+    ]
+
+
+def test_a_feed_with_times_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    assert told(caplog, [[0, None, 1] * 20, [2] * 100]) == []
