@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-
-import msgspec
+from functools import partial
 
 from worker.admin.bad_batch import Attempts, Outcome, end_of
 from worker.admin.cluster import Cluster
@@ -61,7 +60,8 @@ def skip(
         )
     aside = SetAside(partition, offset, to)
     if yes:
-        _record(settings, plan, topology, aside, low)
+        base, bus = plan.base_topology(settings, 1), KafkaBus(settings.kafka_options())
+        change_plan(bus, base, plan, partial(Plan.set_aside, aside=aside, low=low))
     if as_json:
         found = {"topic": place.topic, "partition": partition, "start": offset, "end": to}
         print_json({**found, "why": why, "set_aside": yes})
@@ -124,15 +124,3 @@ def _searched(settings: Settings, place: TopicPartition, offset: int, high: int)
             raise CommandError(f"{where} and what follows hold no document", EXIT_FAILED)
         tell(f"{where}: {found.why}. Looking for the end of the batch, which may take minutes")
         return end_of(attempts, offset, high), found.why
-
-
-def _record(settings: Settings, plan: Plan, topology: Topology, aside: SetAside, low: int) -> None:
-    """Have all workers set a range aside; forget ranges that the log has deleted."""
-
-    def change(recorded: Plan | None) -> tuple[Plan, tuple[()]]:
-        known = recorded or plan
-        kept = {one for one in known.aside if one.partition != aside.partition or one.end > low}
-        ranges = sorted({*kept, aside}, key=lambda one: (one.partition, one.start, one.end))
-        return msgspec.structs.replace(known, aside=tuple(ranges)), ()
-
-    change_plan(KafkaBus(settings.kafka_options()), topology.layout_log, change)

@@ -22,7 +22,8 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.bus.ranges import PARTITION, read_ranges
-from worker.generations.plan import Plan
+from worker.generations.plan import Plan, WrongState
+from worker.topology import Topology
 from worker.untrusted import NOT_READ
 
 PLAN_KEY = b"generations"
@@ -34,8 +35,8 @@ _LOOK_SECONDS = 0.2
 _RECORDS = 1_000
 _BYTES = 4 << 20
 
-Change = Callable[[Plan | None], tuple[Plan, Sequence[Outgoing]] | None]
-"""Returns the new plan and what else to write with it; None if nothing is to change."""
+Transition = Callable[[Plan], Plan]
+"""Returns the new plan; raises a `WrongState` if nothing is to change."""
 
 
 def dump(plan: Plan) -> bytes:
@@ -113,35 +114,40 @@ class FollowedPlan:
 
 def change_plan(
     bus: Bus,
-    topic: str,
-    change: Change,
+    base: Topology,
+    first: Plan,
+    transition: Transition,
     offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
 ) -> Plan | None:
     """Change the plan; return the new one, or None if nothing was to change.
 
-    ``change`` is called with the plan as no one else can change it meanwhile, and again if that
-    fails. What it returns is written in one transaction, and can be read when this returns.
-    ``offsets`` are committed with it; see `LogWriter.commit`.
+    ``base`` is the topology of generation 0, and ``first`` the plan if none is recorded.
+    ``transition`` is called with the plan as no one else can change it meanwhile, and again if
+    that fails. The new plan is written in one transaction, and can be read when this returns. So
+    are the hand-over, if a generation takes over by it, and ``offsets``; see `LogWriter.commit`.
 
     Raises:
         BusError: the cluster doesn't answer, or refuses.
     """
+    topic = base.layout_log
     writer = bus.log_writer(topic, topic)
     try:
         for _ in range(_TRIES):
             # Any other writer is fenced from here on, so what is read now stays true.
             writer.renew()
-            before = _recorded(bus, topic)
-            changed = change(before)
-            if changed is None:
-                return None
-            plan, more = changed
+            recorded = _recorded(bus, topic)
+            before = recorded or first
             try:
-                writer.commit([*more, Outgoing(topic, PARTITION, PLAN_KEY, dump(plan))], offsets)
+                plan = transition(before)
+            except WrongState:
+                return None
+            marker = [plan.marker(base)] if plan.handed_over and not before.handed_over else []
+            try:
+                writer.commit([*marker, Outgoing(topic, PARTITION, PLAN_KEY, dump(plan))], offsets)
             except (OutcomeUnknown, Aborted, Fenced):
                 sleep(uniform(0, _PAUSE_SECONDS))  # noqa: S311 -- not for cryptography
                 continue  # The next attempt reads what was written.
-            _await_other(bus, topic, before)
+            _await_other(bus, topic, recorded)
             return plan
     finally:
         writer.close()

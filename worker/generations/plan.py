@@ -1,8 +1,29 @@
-"""The plan of generations: which one is in use, which one is being built, and how that changes."""
+"""The plan of generations: which one is in use, which one is being built, and how that changes.
+
+A plan is in one of four states, and changes by these transitions alone:
+
+==============  =============================  ==============
+transition      from                           to
+==============  =============================  ==============
+`start_build`   idle                           building
+`seal`          building, with another log     sealing
+`hand_over`     building with the same log,    taking over
+                else sealing
+`begin_log`     taking over, with another log  taking over
+`finish`        taking over                    idle
+`abort`         building                       idle
+`widen`         idle                           idle
+`clean`         any                            the same
+`set_aside`     any                            the same
+==============  =============================  ==============
+
+The following generation has another log than the one in use if it gets fingerprints of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -12,6 +33,15 @@ from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.wire.codec import HandOver
 from worker.wire.frame import SetAside
+
+State: TypeAlias = Literal["idle", "building", "sealing", "taking over"]
+
+_CLEANED = 1_000
+"""The most that are kept in `Plan.cleaned`: with some 300 bytes each, a plan fits in a record."""
+
+
+class WrongState(Exception):
+    """A plan is in a state from which a transition doesn't go, or the transition was made."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -54,31 +84,82 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         base = Generation.of(settings)
         return cls(base, base)
 
-    def building(self, following: Generation) -> Plan:
-        """Return the plan in which this generation is built; its number is the next one.
+    @property
+    def state(self) -> State:
+        """Return the state: ``idle`` if no generation follows the one in use."""
+        if self.following is None:
+            return "idle"
+        if self.handed_over:
+            return "taking over"
+        return "sealing" if self.closing else "building"
 
-        That is the number of its log, too, if ``following`` has one that isn't in use.
+    def start_build(self, following: Generation, signing: Signing | None = None) -> Plan:
+        """Return the plan in which workers build a generation, which gets the next number.
+
+        That is the number of its log, too, if ``following`` has one that isn't in use. ``signing``
+        is what made the fingerprints of log 0, which the plan then says; see `signed`.
+
+        Raises:
+            WrongState: a generation is being built, or takes over.
         """
+        self._must(self.state == "idle")
         number = self.used + 1
         log = following.log if following.log <= self.used else number
         made = msgspec.structs.replace(following, number=number, log=log)
-        return msgspec.structs.replace(self, following=made, handed_over=False, used=number)
+        known = self if signing is None else self.signed(signing)
+        return msgspec.structs.replace(known, following=made, used=number)
 
-    def signed(self, signing: Signing) -> Plan:
-        """Return the plan that says what made log 0, which settings may soon not say any more."""
-        if self.base.signing is not None:
-            return self
-        return msgspec.structs.replace(
-            self, base=msgspec.structs.replace(self.base, signing=signing)
-        )
+    def seal(self) -> Plan:
+        """Return the plan in which workers seal the log in use, since the next one has another.
 
-    def signing(self, generation: Generation) -> Signing | None:
-        """Return what made the fingerprints of a generation; None if only settings say it."""
-        return generation.signing if generation.log else self.base.signing
+        Raises:
+            WrongState: nothing is being built with a log of its own, or workers seal already.
+        """
+        self._must(self.state == "building" and self.rewriting)
+        return msgspec.structs.replace(self, closing=True)
 
-    def done(self) -> Plan:
-        """Return the plan in which the following generation is the one in use."""
-        assert self.following is not None  # noqa: S101 -- the caller has looked
+    def hand_over(self, number: int | None = None) -> Plan:
+        """Return the plan in which the generation that is built takes over where the log ends.
+
+        It is written with `marker`. If the generation has another log, all partitions of the one
+        in use must be sealed.
+
+        Raises:
+            WrongState: nothing is being built, the log in use must be sealed first, or the
+                generation that is built isn't ``number``.
+        """
+        self._must(self.state == ("sealing" if self.rewriting else "building"))
+        self._must(self.following is not None and number in (None, self.following.number))
+        return msgspec.structs.replace(self, handed_over=True)
+
+    def marker(self, base: Topology) -> Outgoing:
+        """Return the record at which the following generation takes over, for the log in use."""
+        assert self.following is not None  # noqa: S101 -- it takes over
+        current = self.current.topology(base)
+        topic, number = current.order
+        value = HandOver(current.layout.id, self.following.number).encode()
+        return Outgoing(topic, number, None, value)
+
+    def begin_log(self, starts: Sequence[int]) -> Plan:
+        """Return the plan in which workers begin the new log's own frames.
+
+        The new log must have the hand-over. ``starts`` are the offsets of the documents that the
+        earlier one has reached, by partition.
+
+        Raises:
+            WrongState: no generation with a log of its own takes over, or they have begun.
+        """
+        self._must(self.state == "taking over" and self.rewriting and not self.starts)
+        return msgspec.structs.replace(self, starts=tuple(starts))
+
+    def finish(self) -> Plan:
+        """Return the plan in which the following generation is the one in use.
+
+        Raises:
+            WrongState: none has taken over.
+        """
+        self._must(self.state == "taking over")
+        assert self.following is not None  # noqa: S101 -- it has taken over
         return msgspec.structs.replace(
             self,
             current=self.following,
@@ -89,10 +170,62 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             starts=(),
         )
 
-    def aborted(self) -> Plan:
-        """Return the plan in which the following generation is given up."""
-        assert self.following is not None  # noqa: S101 -- the caller has looked
+    def abort(self) -> Plan:
+        """Return the plan in which the following generation is given up.
+
+        Raises:
+            WrongState: none is being built, or it takes over, or is about to.
+        """
+        self._must(self.state == "building")
+        assert self.following is not None  # noqa: S101 -- it is being built
         return msgspec.structs.replace(self, following=None, left=(*self.left, self.following))
+
+    def widen(self, read: int, partitions: int) -> Plan:
+        """Return the plan in which workers read so many partitions of the documents.
+
+        Raises:
+            WrongState: they don't read ``read`` now, or a generation is being built.
+        """
+        self._must(self.state == "idle" and (self.partitions or read) == read)
+        begun_with = self.begun_with or read
+        return msgspec.structs.replace(self, begun_with=begun_with, partitions=partitions)
+
+    def clean(self, deleted: Sequence[Generation]) -> Plan:
+        """Return the plan that says that nothing is left of these generations.
+
+        Raises:
+            WrongState: the plan says it of all of them.
+        """
+        gone = [one for one in self.left if one in deleted]
+        self._must(bool(gone))
+        kept = {_rules(one): one for one in (*self.cleaned, *gone)}
+        left = tuple(one for one in self.left if one not in gone)
+        return msgspec.structs.replace(self, left=left, cleaned=tuple(kept.values())[-_CLEANED:])
+
+    def set_aside(self, aside: SetAside, low: int) -> Plan:
+        """Return the plan in which no worker reads a range of the documents.
+
+        Ranges of the same partition that end at ``low`` or before are forgotten: the log has
+        deleted them.
+        """
+        kept = {one for one in self.aside if one.partition != aside.partition or one.end > low}
+        ranges = sorted({*kept, aside}, key=lambda one: (one.partition, one.start, one.end))
+        return msgspec.structs.replace(self, aside=tuple(ranges))
+
+    def _must(self, hold: bool) -> None:  # noqa: FBT001 -- a condition
+        if not hold:
+            raise WrongState(self.state)
+
+    def signed(self, signing: Signing) -> Plan:
+        """Return the plan that says what made log 0, which settings may soon not say any more."""
+        if self.base.signing is not None:
+            return self
+        base = msgspec.structs.replace(self.base, signing=signing)
+        return msgspec.structs.replace(self, base=base)
+
+    def signing(self, generation: Generation) -> Signing | None:
+        """Return what made the fingerprints of a generation; None if only settings say it."""
+        return generation.signing if generation.log else self.base.signing
 
     def settings(self, settings: Settings) -> Settings:
         """Return settings with the rules of the generation in use in place of their own."""
@@ -141,87 +274,6 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return [number for number in range(self.used + 1) if number not in run]
 
 
-_CLEANED = 1_000
-"""The most that are kept in `Plan.cleaned`: with some 300 bytes each, a plan fits in a record."""
-
-Changed = tuple[Plan, Sequence[Outgoing]] | None
-"""A plan, and what is written to the log with it; None if nothing is to change."""
-
-
-def begun(plan: Plan, following: Generation, signing: Signing | None = None) -> Changed:
-    """Have workers build a generation; nothing if one is being built.
-
-    ``signing`` is what made the fingerprints of log 0, which the plan then says; see `Plan.signed`.
-    """
-    if plan.following is not None:
-        return None
-    known = plan if signing is None else plan.signed(signing)
-    return known.building(following), ()
-
-
-def closed(plan: Plan) -> Changed:
-    """Have workers seal the log; nothing if they do, or the next generation has the same log."""
-    if not plan.rewriting or plan.closing:
-        return None
-    return msgspec.structs.replace(plan, closing=True), ()
-
-
-def handed_over(plan: Plan, base: Topology, number: int | None = None) -> Changed:
-    """Have the generation that is built take over where the log ends; nothing if it has.
-
-    With ``number``, nothing happens if another one is built. If it has another log, all partitions
-    of this one must be sealed.
-    """
-    if plan.following is None or plan.handed_over:
-        return None
-    if number not in (None, plan.following.number) or (plan.rewriting and not plan.closing):
-        return None
-    current = plan.current.topology(base)
-    marker = HandOver(current.layout.id, plan.following.number).encode()
-    topic, number = current.order
-    return msgspec.structs.replace(plan, handed_over=True), (Outgoing(topic, number, None, marker),)
-
-
-def directed(plan: Plan, starts: Sequence[int]) -> Changed:
-    """Have workers begin the new log's own frames; nothing if they have.
-
-    The new log must have the hand-over. ``starts`` are the offsets that the old one has reached.
-    """
-    if not plan.rewriting or not plan.handed_over or plan.starts:
-        return None
-    return msgspec.structs.replace(plan, starts=tuple(starts)), ()
-
-
-def done(plan: Plan) -> Changed:
-    """Have workers leave the earlier generation; nothing unless the next one has taken over."""
-    return (plan.done(), ()) if plan.following is not None and plan.handed_over else None
-
-
-def aborted(plan: Plan) -> Changed:
-    """Give up the generation that is being built; nothing if it takes over, or is about to."""
-    if plan.following is None or plan.handed_over or plan.closing:
-        return None
-    return plan.aborted(), ()
-
-
-def cleaned(plan: Plan, deleted: Sequence[Generation]) -> Changed:
-    """Record that nothing is left of generations; nothing if that is known of all of them."""
-    found = [one for one in plan.left if one in deleted]
-    if not found:
-        return None
-    kept = {_rules(one): one for one in (*plan.cleaned, *found)}
-    left = tuple(one for one in plan.left if one not in found)
-    return msgspec.structs.replace(plan, left=left, cleaned=tuple(kept.values())[-_CLEANED:]), ()
-
-
 def _rules(one: Generation) -> Generation:
     """Return the rules of a generation alone: the same for all that have the same settings."""
     return msgspec.structs.replace(one, number=0, log=min(one.log, 1), numbered_from=0)
-
-
-def widened(plan: Plan, read: int, partitions: int) -> Changed:
-    """Have workers read so many partitions of the documents; nothing unless they read ``read``."""
-    if (plan.partitions or read) != read or plan.following is not None:
-        return None
-    begun_with = plan.begun_with or read
-    return msgspec.structs.replace(plan, begun_with=begun_with, partitions=partitions), ()

@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 
+from tests.support.plans import taken_over
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.accept_cut import accept_cut
 from worker.admin.checks import inspect
@@ -8,7 +9,7 @@ from worker.admin.cluster import TopicState
 from worker.bus import Offset, TopicPartition
 from worker.generations.generation import Generation
 from worker.generations.log import PLAN_KEY, dump
-from worker.generations.plan import Plan, widened
+from worker.generations.plan import Plan
 from worker.generations.turns import SEALED, WAITING
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
@@ -160,9 +161,7 @@ def test_more_partitions_than_an_application_began_with_are_read(settings: Setti
         resized(cluster, name, 3)
     cluster.offsets = wide.offsets
     cluster.ends |= {place: span for place, span in wide.ends.items() if place not in cluster.ends}
-    changed = widened(Plan.of(settings), 2, 3)
-    assert changed is not None
-    cluster.records["a.layout"][PLAN_KEY] = dump(changed[0])
+    cluster.records["a.layout"][PLAN_KEY] = dump(Plan.of(settings).widen(2, 3))
     found = inspect(cluster.as_cluster(), settings)
     assert found.topology.layout.partitions == 3
     assert [one for one in found.problems if one.severity == "error"] == []
@@ -171,7 +170,7 @@ def test_more_partitions_than_an_application_began_with_are_read(settings: Setti
 def reindexed(cluster: FakeCluster, settings: Settings, threshold: float) -> FakeCluster:
     """Have a generation in use that has another threshold than the one before."""
     following = msgspec.structs.replace(Generation.of(settings), threshold=threshold)
-    plan = Plan.of(settings).building(following).done()
+    plan = taken_over(Plan.of(settings), following)
     cluster.records["a.layout"][PLAN_KEY] = dump(plan)
     own = plan.topology(settings, 2)
     made = FakeCluster(settings, generations=plan)
@@ -459,8 +458,8 @@ class TestLogsThatTakeOver:
         signing = Generation.fingerprinted(settings).signing
         assert signing is not None
         following = msgspec.structs.replace(Generation.fingerprinted(words), log=1)
-        plan = Plan.of(settings).signed(signing).building(following)
-        plan = msgspec.structs.replace(plan, closing=True, handed_over=True)
+        plan = Plan.of(settings).signed(signing).start_build(following)
+        plan = plan.seal().hand_over()
         cluster.records["a.layout"][PLAN_KEY] = dump(plan)
         cluster.ends[self.PLACE] = (0, 100)
         cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 3)

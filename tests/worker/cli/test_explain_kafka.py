@@ -15,7 +15,7 @@ from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import Judged, in_use_there, judged_in
 from worker.generations.generation import Generation
 from worker.generations.log import PLAN_KEY, dump
-from worker.generations.plan import Plan, handed_over
+from worker.generations.plan import Plan
 from worker.settings.loading import load
 from worker.settings.model import Settings
 from worker.wire.corrections import Request
@@ -118,7 +118,7 @@ def test_after_a_reindex_the_rules_are_those_in_use(threshold: float) -> None:
     begun = settings_of(similarity__threshold=0.7)
     cluster = FakeCluster(begun)
     following = msgspec.structs.replace(Generation.of(begun), threshold=0.95)
-    building = Plan.of(begun).building(following)
+    building = Plan.of(begun).start_build(following)
     given = settings_of(similarity__threshold=threshold)
 
     def threshold_and_whose(plan: Plan) -> tuple[float, str | None]:
@@ -126,10 +126,10 @@ def test_after_a_reindex_the_rules_are_those_in_use(threshold: float) -> None:
         used = in_use_there(cluster.as_cluster(), given)
         return used.settings.parameters().threshold, used.rules
 
-    over = handed_over(building, begun.topology(2))
+    over = building.hand_over()
     assert over is not None
     assert threshold_and_whose(building) == (0.7, "generation 0 of the index, in use now")
-    for plan in (over[0], over[0].done()):
+    for plan in (over, over.finish()):
         assert threshold_and_whose(plan) == (0.95, "generation 1 of the index, in use now")
 
 

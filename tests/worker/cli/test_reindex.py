@@ -17,8 +17,8 @@ from worker.settings.loading import load
 SETTINGS = load(None, {"app": "a"})
 WORDS = load(None, {"app": "a", "similarity.shingle": "word"})
 FIRST = Plan.of(SETTINGS)
-PLAIN = FIRST.building(msgspec.structs.replace(FIRST.current, shards=5))
-ANEW = FIRST.building(msgspec.structs.replace(Generation.fingerprinted(WORDS), log=1))
+PLAIN = FIRST.start_build(msgspec.structs.replace(FIRST.current, shards=5))
+ANEW = FIRST.start_build(msgspec.structs.replace(Generation.fingerprinted(WORDS), log=1))
 CLOSING = msgspec.structs.replace(ANEW, closing=True)
 WIDE = msgspec.structs.replace(FIRST, begun_with=4, partitions=6)
 

@@ -12,16 +12,8 @@ from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
 from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.faults import Step
 from worker.generations.generation import Generation
-from worker.generations.log import FollowedPlan, change_plan, dump, load
-from worker.generations.plan import (
-    Plan,
-    aborted,
-    begun,
-    closed,
-    directed,
-    done,
-    handed_over,
-)
+from worker.generations.log import FollowedPlan, Transition, change_plan, dump, load
+from worker.generations.plan import Plan
 from worker.settings.loading import load as settings_of
 from worker.wire.codec import hand_over
 
@@ -39,8 +31,8 @@ def bus() -> MemoryBus:
     return made
 
 
-def change(bus: MemoryBus, step: object) -> Plan | None:
-    return change_plan(bus, BASE.layout_log, lambda plan: step(plan or FIRST))  # type: ignore[operator]
+def change(bus: MemoryBus, step: Transition) -> Plan | None:
+    return change_plan(bus, BASE, FIRST, step)
 
 
 def recorded(bus: MemoryBus) -> Plan | None:
@@ -54,7 +46,7 @@ def taken_over(bus: MemoryBus) -> list[int | None]:
 
 
 def test_a_plan_is_what_was_written() -> None:
-    plan = FIRST.building(NEXT).done().building(NEXT)
+    plan = FIRST.start_build(NEXT).hand_over().finish().start_build(NEXT)
     assert load(dump(plan)) == plan
 
 
@@ -66,28 +58,28 @@ def test_a_plan_of_a_later_version_is_refused() -> None:
 def test_each_step_is_taken_once_however_often_it_is_tried(bus: MemoryBus) -> None:
     assert recorded(bus) is None
     for _ in range(2):
-        change(bus, partial(begun, following=NEXT))
-    assert recorded(bus) == FIRST.building(NEXT)
+        change(bus, partial(Plan.start_build, following=NEXT))
+    assert recorded(bus) == FIRST.start_build(NEXT)
     for _ in range(2):
-        change(bus, partial(handed_over, base=BASE))
+        change(bus, Plan.hand_over)
     assert taken_over(bus) == [1]
-    assert change(bus, aborted) is None
+    assert change(bus, Plan.abort) is None
     for _ in range(2):
-        change(bus, done)
+        change(bus, Plan.finish)
     plan = recorded(bus)
     assert plan is not None
     assert (plan.current.shards, plan.following) == (5, None)
 
 
 def test_only_what_a_command_has_waited_for_is_handed_over(bus: MemoryBus) -> None:
-    change(bus, partial(begun, following=NEXT))
-    assert change(bus, partial(handed_over, base=BASE, number=2)) is None
-    change(bus, aborted)
+    change(bus, partial(Plan.start_build, following=NEXT))
+    assert change(bus, partial(Plan.hand_over, number=2)) is None
+    change(bus, Plan.abort)
     words = settings_of(None, {"app": "a", "similarity.shingle": "word"})
     anew = msgspec.structs.replace(Generation.fingerprinted(words), log=2)
-    change(bus, partial(begun, following=anew))
-    assert change(bus, partial(handed_over, base=BASE, number=1)) is None
-    assert change(bus, partial(handed_over, base=BASE, number=2)) is None, "it isn't sealed"
+    change(bus, partial(Plan.start_build, following=anew))
+    assert change(bus, partial(Plan.hand_over, number=1)) is None
+    assert change(bus, partial(Plan.hand_over, number=2)) is None, "it isn't sealed"
     assert taken_over(bus) == []
 
 
@@ -96,35 +88,35 @@ def test_a_log_of_its_own_takes_more_steps_and_each_once(bus: MemoryBus) -> None
     anew = msgspec.structs.replace(Generation.fingerprinted(words), number=1, log=1)
     signing = Generation.fingerprinted(SETTINGS).signing
     for step in (
-        partial(begun, following=anew, signing=signing),
-        closed,
-        partial(handed_over, base=BASE),
-        partial(directed, starts=[7]),
+        partial(Plan.start_build, following=anew, signing=signing),
+        Plan.seal,
+        Plan.hand_over,
+        partial(Plan.begin_log, starts=[7]),
     ):
         changed = change(bus, step)
         assert changed is not None
         assert change(bus, step) is None
-        if step is closed:
-            assert change(bus, aborted) is None
-            assert change(bus, partial(directed, starts=[7])) is None
+        if step is Plan.seal:
+            assert change(bus, Plan.abort) is None
+            assert change(bus, partial(Plan.begin_log, starts=[7])) is None
     assert taken_over(bus) == [1]
     plan = recorded(bus)
     assert plan is not None
     assert (plan.closing, plan.starts, plan.base.signing) == (True, (7,), signing)
-    change(bus, done)
+    change(bus, Plan.finish)
     bus.create_topic(anew.topology(BASE).fingerprints, 1)
-    change(bus, partial(begun, following=msgspec.structs.replace(anew, shards=5)))
-    assert change(bus, closed) is None
-    change(bus, partial(handed_over, base=BASE))
+    change(bus, partial(Plan.start_build, following=msgspec.structs.replace(anew, shards=5)))
+    assert change(bus, Plan.seal) is None
+    change(bus, Plan.hand_over)
     assert taken_over(bus) == [1]
     [marker] = bus.read("a.g1.fingerprints", 0, 0, 100)
     assert hand_over(marker.value, anew.topology(BASE).layout.id) == 2
 
 
 def test_what_was_given_up_does_not_take_over(bus: MemoryBus) -> None:
-    change(bus, partial(begun, following=NEXT))
-    change(bus, aborted)
-    assert change(bus, partial(handed_over, base=BASE)) is None
+    change(bus, partial(Plan.start_build, following=NEXT))
+    change(bus, Plan.abort)
+    assert change(bus, Plan.hand_over) is None
     assert taken_over(bus) == []
 
 
@@ -133,7 +125,7 @@ def test_what_was_given_up_does_not_take_over(bus: MemoryBus) -> None:
 def test_a_transaction_in_doubt_is_looked_up(
     bus: MemoryBus, monkeypatch: pytest.MonkeyPatch, error: type[Exception], at: Step
 ) -> None:
-    change(bus, partial(begun, following=NEXT))
+    change(bus, partial(Plan.start_build, following=NEXT))
     monkeypatch.setattr("worker.generations.log._PAUSE_SECONDS", 0.0)
     failed: list[str] = []
 
@@ -144,7 +136,7 @@ def test_a_transaction_in_doubt_is_looked_up(
             raise error("struck")
 
     bus.faults = fail
-    change(bus, partial(handed_over, base=BASE))
+    change(bus, Plan.hand_over)
     assert failed
     assert taken_over(bus) == [1]
     plan = recorded(bus)
@@ -164,30 +156,30 @@ def test_what_was_written_can_be_read_when_the_change_is_made(
 
     monkeypatch.setattr("worker.generations.log._recorded", late)
     monkeypatch.setattr("worker.generations.log._LOOK_SECONDS", 0.0)
-    change(bus, partial(begun, following=NEXT))
-    assert shown == [None, None, None, FIRST.building(NEXT)]
+    change(bus, partial(Plan.start_build, following=NEXT))
+    assert shown == [None, None, None, FIRST.start_build(NEXT)]
 
 
 def test_a_worker_sees_the_latest_plan_first_and_then_each_change(bus: MemoryBus) -> None:
-    change(bus, partial(begun, following=NEXT))
-    change(bus, partial(handed_over, base=BASE))
+    change(bus, partial(Plan.start_build, following=NEXT))
+    change(bus, Plan.hand_over)
     bus.append(Outgoing(BASE.layout_log, 0, b"layout", b"{}"))
     followed = FollowedPlan(bus, BASE.layout_log)
     first = followed.look()
     assert first is not None
     assert first.handed_over
-    change(bus, done)
+    change(bus, Plan.finish)
     last = followed.look()
     assert last is not None
     assert last.following is None
 
 
 def test_a_follower_reads_on_after_compaction(bus: MemoryBus) -> None:
-    change(bus, partial(begun, following=NEXT))
+    change(bus, partial(Plan.start_build, following=NEXT))
     followed = FollowedPlan(bus, BASE.layout_log)
     followed.look()
-    change(bus, partial(handed_over, base=BASE))
-    change(bus, done)
+    change(bus, Plan.hand_over)
+    change(bus, Plan.finish)
     bus.trim(BASE.layout_log, 0, bus.read(BASE.layout_log, 0, 0, 9)[-1].offset)
     found = [followed.look() for _ in range(2)][-1]
     assert found is not None

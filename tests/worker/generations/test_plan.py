@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.support.plans import taken_over
 from worker.generations.generation import Generation
 from worker.generations.modes import (
     Beginning,
@@ -18,7 +20,7 @@ from worker.generations.modes import (
     Waiting,
     parts,
 )
-from worker.generations.plan import Plan
+from worker.generations.plan import Plan, State, WrongState
 from worker.settings.loading import load
 from worker.topology import STAGES
 
@@ -42,20 +44,20 @@ def test_bands_are_those_of_the_fingerprints_whatever_the_threshold() -> None:
 
 
 def test_a_reindex_goes_from_one_generation_to_the_next() -> None:
-    begun = Plan.of(SETTINGS).building(SECOND)
+    begun = Plan.of(SETTINGS).start_build(SECOND)
     assert (begun.generations(), begun.gone()) == ((FIRST, SECOND), [])
-    ended = begun.done()
+    ended = begun.hand_over().finish()
     assert (ended.current, ended.following, ended.left) == (SECOND, None, (FIRST,))
-    again = ended.building(FIRST)
+    again = ended.start_build(FIRST)
     assert again.following == msgspec.structs.replace(FIRST, number=2)
-    given_up = again.aborted()
+    given_up = again.abort()
     assert (given_up.current, given_up.following, given_up.used) == (SECOND, None, 2)
     assert given_up.gone() == msgspec.structs.replace(given_up, left=()).gone() == [0, 2]
-    assert given_up.building(FIRST).used == 3
+    assert given_up.start_build(FIRST).used == 3
 
 
 def test_a_worker_runs_the_index_of_both_and_routes_from_both() -> None:
-    plan = Plan.of(SETTINGS).building(SECOND)
+    plan = Plan.of(SETTINGS).start_build(SECOND)
     later = SECOND.topology(BASE)
     found = parts(STAGES, plan, BASE)
     assert found == [
@@ -69,8 +71,8 @@ def test_a_worker_runs_the_index_of_both_and_routes_from_both() -> None:
 
 
 def test_an_index_that_was_built_is_then_in_use() -> None:
-    plan = Plan.of(SETTINGS).building(SECOND)
-    (_, built), (used,) = (parts(["index"], one, BASE) for one in (plan, plan.done()))
+    plan = Plan.of(SETTINGS).start_build(SECOND)
+    (_, built), (used,) = (parts(["index"], one, BASE) for one in (plan, plan.hand_over().finish()))
     assert used == built._replace(mode=InUse())
     assert used.name == built.name == "index-g1"
 
@@ -81,7 +83,7 @@ def test_stores_of_generations_lie_apart(generation: Generation, name: str) -> N
 
 
 def test_the_topology_of_the_generation_in_use_follows_from_any_settings() -> None:
-    plan = Plan.of(SETTINGS).building(SECOND).done()
+    plan = taken_over(Plan.of(SETTINGS), SECOND)
     topology = plan.topology(load(None, {"app": "a", "index.shards": 5}), 3)
     assert topology == SECOND.topology(SETTINGS.topology(3))
     assert topology.layout.id == SETTINGS.topology(3).layout.id
@@ -141,7 +143,7 @@ def test_sizes_are_made_whatever_a_later_generation_looks_for() -> None:
 
 
 def test_a_log_takes_over_from_another_step_by_step() -> None:
-    plan = Plan.of(SETTINGS).building(ANEW)
+    plan = Plan.of(SETTINGS).start_build(ANEW)
     following = plan.following
     assert following is not None
     later = following.signer().topology(BASE)
@@ -155,28 +157,28 @@ def test_a_log_takes_over_from_another_step_by_step() -> None:
     assert [part.holds for part in signing(plan)] == [False, False, True]
     names = ["fingerprint", "refingerprint-g1", "fingerprint-g1"]
     assert [part.name for part in signing(plan)] == names
-    closing = msgspec.structs.replace(plan, closing=True)
+    closing = plan.seal()
     assert signing(closing)[0] == Part("fingerprint", BASE, Sealing())
     assert signing(closing)[0].holds
-    begun = msgspec.structs.replace(closing, handed_over=True, starts=(4, 5))
+    begun = closing.hand_over().begin_log([4, 5])
     assert signing(begun)[2] == Part("fingerprint", later, Beginning((4, 5)))
     assert [part.holds for part in signing(begun)] == [True, False, False]
     assert [part.ahead for part in signing(begun)] == [False, True, True]
-    done = begun.done()
+    done = begun.finish()
     assert signing(done) == [Part("fingerprint", later)]
     assert not signing(done)[0].ahead
-    plain = done.building(msgspec.structs.replace(following, shards=5))
+    plain = done.start_build(msgspec.structs.replace(following, shards=5))
     assert plain.following is not None
     assert (plain.following.number, plain.following.log, plain.rewriting) == (2, 1, False)
     assert signing(plain) == signing(done)
-    anew = done.building(msgspec.structs.replace(following, log=2))
+    anew = done.start_build(msgspec.structs.replace(following, log=2))
     assert anew.following is not None
     assert (anew.following.log, anew.rewriting) == (2, True)
 
 
 def test_a_plan_says_how_the_first_fingerprints_were_made_once_settings_may_not() -> None:
     plan = Plan.of(SETTINGS).signed(Generation.fingerprinted(SETTINGS).signing)  # type: ignore[arg-type]
-    done = plan.building(ANEW).done()
+    done = taken_over(plan, ANEW)
     assert done.topology(SETTINGS, 3) == ANEW.topology(BASE)
     assert done.topology(WORDS, 3) == ANEW.topology(BASE)
     assert done.base_topology(WORDS, 3) == BASE
@@ -185,10 +187,43 @@ def test_a_plan_says_how_the_first_fingerprints_were_made_once_settings_may_not(
 
 
 def test_a_plan_of_the_version_before_can_be_read_and_reads_a_plain_one() -> None:
-    plan = Plan.of(SETTINGS).building(SECOND)
+    plan = Plan.of(SETTINGS).start_build(SECOND)
     known = {"base", "current", "following", "handed_over", "used", "left"}
     assert set(msgspec.to_builtins(plan)) <= known
     assert set(msgspec.to_builtins(plan.current)) <= {*FIRST.__struct_fields__[:9], "containment"}
     full = {"handed_over": False, "left": [], "following": None, "used": 0}
     earlier = {**full, **msgspec.to_builtins(Plan.of(SETTINGS))}
     assert msgspec.convert(earlier, Plan) == Plan.of(SETTINGS)
+
+
+IDLE = Plan.of(SETTINGS)
+BUILDING = IDLE.start_build(SECOND)
+OVER = BUILDING.hand_over()
+REWRITING = IDLE.start_build(ANEW)
+SEALING = REWRITING.seal()
+REWRITTEN = SEALING.hand_over()
+LOG_BEGUN = REWRITTEN.begin_log([1, 2, 3])
+PLANS = (IDLE, BUILDING, OVER, REWRITING, SEALING, REWRITTEN, LOG_BEGUN)
+TRANSITIONS: dict[str, tuple[Callable[[Plan], Plan], dict[int, State]]] = {
+    "start_build": (lambda plan: plan.start_build(SECOND), {0: "building"}),
+    "seal": (Plan.seal, {3: "sealing"}),
+    "hand_over": (Plan.hand_over, {1: "taking over", 4: "taking over"}),
+    "another hand_over": (lambda plan: plan.hand_over(2), {}),
+    "begin_log": (lambda plan: plan.begin_log([4, 5, 6]), {5: "taking over"}),
+    "finish": (Plan.finish, {2: "idle", 5: "idle", 6: "idle"}),
+    "abort": (Plan.abort, {1: "idle", 3: "idle"}),
+    "widen": (lambda plan: plan.widen(3, 5), {0: "idle"}),
+    "widen others": (lambda plan: plan.widen(3, 5).widen(3, 6), {}),
+    "clean": (lambda plan: plan.clean([SECOND]), {}),
+}
+
+
+@pytest.mark.parametrize("name", TRANSITIONS)
+def test_a_transition_goes_from_its_states_alone(name: str) -> None:
+    transition, goes = TRANSITIONS[name]
+    for number, plan in enumerate(PLANS):
+        if number in goes:
+            assert transition(plan).state == goes[number]
+        else:
+            with pytest.raises(WrongState):
+                transition(plan)

@@ -11,6 +11,7 @@ from random import Random
 import msgspec
 import pytest
 
+from tests.support.plans import taken_over
 from tests.support.texts import near_copies
 from worker.assembly import Assembly
 from worker.bus import Outgoing
@@ -307,7 +308,7 @@ def test_the_stores_of_an_earlier_generation_go_at_once_also_when_its_topics_are
     site = Site(tmp_path)
     worker = site.start("one")
     site.stop("one")
-    begun = worker.plan.building(Generation.of(Settings())).done()
+    begun = taken_over(worker.plan, Generation.of(Settings()))
     for plan in (begun, msgspec.structs.replace(begun, left=())):
         earlier = tmp_path / "one" / "shard-001"
         earlier.mkdir(exist_ok=True)

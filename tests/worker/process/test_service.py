@@ -91,7 +91,7 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
     bus.append(Outgoing(topology.documents, 0, None, b"{}"))
     service = Service(settings, topology, bus, tmp_path, "one")
     following = msgspec.structs.replace(Generation.fingerprinted(settings), log=1)
-    plan = msgspec.structs.replace(service._plan.building(following), closing=True)
+    plan = service._plan.start_build(following).seal()
     sealing, _, ahead = parts(["fingerprint"], plan, topology)
     for part, held in ((Part("fingerprint", topology), False), (sealing, True)):
         assert part.holds == held
@@ -105,9 +105,9 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
         assert (service.health().catching_up == []) == held
         loop.close()
     assert ahead.holds
-    begun = msgspec.structs.replace(plan, handed_over=True, starts=(1,))
+    begun = plan.hand_over().begin_log([1])
     assert not parts(["fingerprint"], begun, topology)[-1].holds
-    assert not parts(["fingerprint"], begun.done(), topology)[-1].holds
+    assert not parts(["fingerprint"], begun.finish(), topology)[-1].holds
 
 
 def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:

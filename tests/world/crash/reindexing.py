@@ -18,8 +18,8 @@ from tests.world.world import Died, World
 from worker.bus import Fenced, Offset, TopicPartition
 from worker.bus.memory.faults import Step
 from worker.generations.generation import Generation
-from worker.generations.log import FollowedPlan, change_plan
-from worker.generations.plan import Plan, aborted, begun, done, handed_over
+from worker.generations.log import FollowedPlan, Transition, change_plan
+from worker.generations.plan import Plan
 from worker.generations.turns import WAITING, answers_yet
 from worker.topology import Topology
 from worker.wire.frame import POSITION_BITS
@@ -105,11 +105,11 @@ class ReindexedWorld(World):
             topology.group("index"), dict.fromkeys(seats, start), of=topology.fingerprints
         )
         self._generations.append(next_one)
-        self._change(partial(begun, following=next_one))
+        self._change(partial(Plan.start_build, following=next_one))
 
     def hand_over(self) -> None:
         """Have it take over."""
-        self._change(partial(handed_over, base=self.topology))
+        self._change(Plan.hand_over)
 
     def complete(self) -> None:
         """Have the earlier generation left, once it is no longer needed."""
@@ -118,22 +118,20 @@ class ReindexedWorld(World):
                 break
             self.rounds(1)
         assert self.through(), self.positions()
-        self._change(done)
+        self._change(Plan.finish)
 
     def abort(self) -> None:
         """Give up the generation that is being built."""
-        self._change(aborted)
+        self._change(Plan.abort)
 
-    def _change(self, change: object) -> None:
-        def changed(plan: Plan | None) -> object:
-            return change(plan or Plan.of(self.settings))  # type: ignore[operator]
-
+    def _change(self, transition: Transition) -> None:
+        change = partial(change_plan, self.bus, self.topology, Plan.of(self.settings), transition)
         with suppress(Died):
-            change_plan(self.bus, self.topology.layout_log, changed)  # type: ignore[arg-type]
+            change()
             return
         self.operator_died = True
         self.rounds(2)
-        change_plan(self.bus, self.topology.layout_log, changed)  # type: ignore[arg-type]
+        change()
 
     def through(self) -> bool:
         """Tell whether nothing of the generation in use is still to be published."""

@@ -14,7 +14,7 @@ from tests.world.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
 from worker.admin.reindex.rewriting import numbered
 from worker.bus import Offset, TopicPartition, state_of
 from worker.generations.generation import Generation, Signing
-from worker.generations.plan import begun, closed, directed
+from worker.generations.plan import Plan
 from worker.generations.turns import SEALED, WAITING
 from worker.settings.model import Settings
 from worker.topology import Topology
@@ -45,7 +45,7 @@ class RewrittenWorld(ReindexedWorld):
         self._generations.append(following)
         self.archive.follow(target)
         signing = Signing.of(self.settings.parameters())
-        self._change(partial(begun, following=following, signing=signing))
+        self._change(partial(Plan.start_build, following=following, signing=signing))
 
     def _seat_groups(self, source: Topology, target: Topology) -> None:
         """Set where the groups of the new log begin."""
@@ -72,7 +72,7 @@ class RewrittenWorld(ReindexedWorld):
 
     def begin_to_seal(self) -> None:
         """Have workers seal the log in use."""
-        self._change(closed)
+        self._change(Plan.seal)
 
     def seal(self) -> None:
         """Have the log in use sealed, and wait for it."""
@@ -90,7 +90,7 @@ class RewrittenWorld(ReindexedWorld):
         self._until(lambda: new.generation in self.archive.log(new).hand_overs)
         offsets = self.bus.committed(old.group("fingerprint"))
         starts = [int(offsets[place] or 0) for place in self._documents()]
-        self._change(partial(directed, starts=starts))
+        self._change(partial(Plan.begin_log, starts=starts))
 
     def through(self) -> bool:
         """See the base class; and all documents go to the new log."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,19 +21,8 @@ from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.groups import Offsets
 from worker.bus.ranges import read_ranges
 from worker.generations.generation import Generation, Signing
-from worker.generations.log import change_plan
-from worker.generations.plan import (
-    Changed,
-    Plan,
-    aborted,
-    begun,
-    cleaned,
-    closed,
-    directed,
-    done,
-    handed_over,
-    widened,
-)
+from worker.generations.log import Transition, change_plan
+from worker.generations.plan import Plan
 from worker.generations.turns import WAITING, answers_yet
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
@@ -164,7 +153,7 @@ class Reindex:
         Raises:
             ConfigurationError: another one is being built.
         """
-        self._change(partial(begun, following=following, signing=self._signing))
+        self._change(partial(Plan.start_build, following=following, signing=self._signing))
         plan = self.plan()
         if plan.following is None or not _same(plan.following, following):
             raise ConfigurationError(
@@ -233,7 +222,7 @@ class Reindex:
                 f"reindex: {current.fingerprints} has grown by more than the next log allows for;"
                 " give that up with --abort, and begin another"
             )
-        self._change(closed)
+        self._change(Plan.seal)
 
     def sealed(self) -> bool:
         """Return whether that log is sealed in all partitions of the documents."""
@@ -243,8 +232,7 @@ class Reindex:
         """Have the generation that is built take over, unless it has, or the log isn't sealed."""
         plan = self.plan()
         if plan.following is not None and (not plan.rewriting or self.sealed()):
-            number = plan.following.number
-            self._change(partial(handed_over, base=self._base, number=number))
+            self._change(partial(Plan.hand_over, number=plan.following.number))
 
     def written(self) -> bool:
         """Return whether the new log has all that was in the earlier one."""
@@ -258,7 +246,7 @@ class Reindex:
         plan = self.plan()
         starts = rewriting.sealed(self._cluster, self._topology(plan.current))
         if plan.rewriting and starts is not None:
-            self._change(partial(directed, starts=starts))
+            self._change(partial(Plan.begin_log, starts=starts))
 
     def through(self) -> bool:
         """Return whether nothing of the generation in use is still to be published."""
@@ -301,11 +289,11 @@ class Reindex:
 
     def finish(self) -> None:
         """Have workers leave the earlier generation."""
-        self._change(done)
+        self._change(Plan.finish)
 
     def abort(self) -> bool:
         """Give up the generation that is being built; return False if it has taken over."""
-        self._change(aborted)
+        self._change(Plan.abort)
         return self.plan().following is None
 
     def widen(self, partitions: int) -> Grown:
@@ -321,7 +309,7 @@ class Reindex:
         if partitions > grown.read:
             # They are committed with the plan: whoever reads a partition has an offset of it.
             begin = starts(self._cluster, topology, partitions)
-            change = partial(widened, read=grown.read, partitions=partitions)
+            change = partial(Plan.widen, read=grown.read, partitions=partitions)
             self._change(change, begin)
             if self.plan().partitions != partitions:
                 raise ConfigurationError(
@@ -338,13 +326,10 @@ class Reindex:
         """
         plan = self.plan()
         yield from delete_left(self._cluster, plan, self._base)
-        self._change(partial(cleaned, deleted=plan.left))
+        self._change(partial(Plan.clean, deleted=plan.left))
 
-    def _change(
-        self, change: Callable[[Plan], Changed], offsets: Mapping[str, Offsets] = _NONE
-    ) -> None:
-        topic = self._base.layout_log
-        change_plan(self._bus, topic, lambda plan: change(self._whole(plan)), offsets)
+    def _change(self, transition: Transition, offsets: Mapping[str, Offsets] = _NONE) -> None:
+        change_plan(self._bus, self._base, self._begun_with, transition, offsets)
 
 
 def _same(one: Generation, other: Generation) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from tests.support.plans import taken_over
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.checks import inspect, topic_problems
 from worker.admin.cluster import TopicState
@@ -20,7 +21,7 @@ from worker.admin.reindex.topics import delete_left
 from worker.bus import TopicPartition
 from worker.generations.generation import Generation, Signing
 from worker.generations.log import PLAN_KEY, dump
-from worker.generations.plan import Plan, aborted, begun, cleaned
+from worker.generations.plan import Plan, WrongState
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
 from worker.settings.model import Settings
@@ -79,24 +80,28 @@ def _begin(world: World, setting: str, values: tuple[object, object]) -> World:
         following = changed_rules(
             world.plan.current, shards=wanted.index.shards, threshold=wanted.similarity.threshold
         )
-    changed = begun(world.plan, following, SIGNING)
-    if changed is None:
+    try:
+        plan = world.plan.start_build(following, SIGNING)
+    except WrongState:
         return world
-    return world._replace(plan=changed[0], files=(*world.files, _file(in_use)))
+    return world._replace(plan=plan, files=(*world.files, _file(in_use)))
 
 
 def _finish(world: World) -> World:
-    return world._replace(plan=world.plan.done()) if world.plan.following else world
+    plan = world.plan
+    if plan.state == "idle":
+        return world
+    plan = plan.seal() if plan.rewriting else plan
+    return world._replace(plan=plan.hand_over().finish())
 
 
 def _abort(world: World) -> World:
-    changed = aborted(world.plan)
-    return world if changed is None else world._replace(plan=changed[0])
+    return world if world.plan.state == "idle" else world._replace(plan=world.plan.abort())
 
 
 def _clean(world: World) -> World:
-    changed = cleaned(world.plan, world.plan.left)
-    return world if changed is None else world._replace(plan=changed[0])
+    plan = world.plan
+    return world._replace(plan=plan.clean(plan.left)) if plan.left else world
 
 
 ACTS: dict[str, Callable[[World], World]] = {
@@ -214,19 +219,17 @@ def test_what_was_cleaned_is_kept_once_for_each_set_of_rules() -> None:
     plan = Plan.of(BASE)
     for number in range(2_000):
         following = changed_rules(plan.current, shards=2 + number % 3)
-        plan = plan.building(following).done()
-        changed = cleaned(plan, plan.left)
-        assert changed is not None
-        plan = changed[0]
+        plan = taken_over(plan, following)
+        plan = plan.clean(plan.left)
     assert len(plan.cleaned) == 3
     assert plan.left == ()
 
 
 def test_what_was_left_since_topics_were_deleted_is_still_left() -> None:
-    plan = Plan.of(BASE).building(Generation.of(BASE)).done()
+    plan = taken_over(Plan.of(BASE), Generation.of(BASE))
     deleted = plan.left
-    later = plan.building(plan.current).done()
-    changed = cleaned(later, deleted)
-    assert changed is not None
-    assert (changed[0].left, changed[0].cleaned) == ((plan.current,), deleted)
-    assert cleaned(changed[0], deleted) is None
+    later = taken_over(plan, plan.current)
+    changed = later.clean(deleted)
+    assert (changed.left, changed.cleaned) == ((plan.current,), deleted)
+    with pytest.raises(WrongState):
+        changed.clean(deleted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.support.plans import taken_over
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.agreement import agreed
 from worker.admin.reindex import rewriting
@@ -48,7 +49,7 @@ class TestWhatItCanBe:
     def test_its_number_is_that_of_its_log_whose_frames_come_after_all_others(self) -> None:
         assert (ANEW.number, ANEW.log) == (1, 1)
         assert ANEW.numbered_from > 100 + (1 << 29)
-        later = FIRST.building(ANEW).done()
+        later = taken_over(FIRST, ANEW)
         again = rewriting.numbered(later, Generation.fingerprinted(SETTINGS), 7)
         assert (again.number, again.log) == (2, 2)
         assert again.numbered_from > ANEW.numbered_from + 7 + (1 << 29)
@@ -57,7 +58,7 @@ class TestWhatItCanBe:
         assert rewriting.numbers_follow(ANEW, BASE, 1 << 28)
         assert not rewriting.numbers_follow(ANEW, BASE, 1 << 30)
         own = ANEW.topology(BASE)
-        later = rewriting.numbered(FIRST.building(ANEW).done(), ANEW, 5)
+        later = rewriting.numbered(taken_over(FIRST, ANEW), ANEW, 5)
         assert rewriting.numbers_follow(later, own, 5)
         assert not rewriting.numbers_follow(ANEW, own, 5)
 
@@ -142,7 +143,7 @@ def test_a_log_is_written_once_it_has_its_hand_over() -> None:
 
 
 class TestSettings:
-    PLAN = FIRST.building(ANEW).done()
+    PLAN = taken_over(FIRST, ANEW)
 
     @pytest.mark.parametrize("settings", [SETTINGS, WORDS])
     def test_those_from_before_and_for_after_are_known(
@@ -172,7 +173,7 @@ class TestSettings:
 
     def test_sizes_that_follow_from_other_settings_are_not_asked_for(self) -> None:
         lower = msgspec.structs.replace(FIRST.current, number=1, threshold=0.9)
-        plan = FIRST.building(lower).done()
+        plan = taken_over(FIRST, lower)
         later = load(None, {"app": "a", "index.window": "9d", "similarity.threshold": 0.9})
         assert later.parameters().bands != lower.bands
         assert list(other_rules(plan, later)) == []

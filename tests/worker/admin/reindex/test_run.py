@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.plans import taken_over
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.cluster import TopicState
 from worker.admin.reindex.rewriting import numbered
@@ -60,7 +61,7 @@ def _first(topic: str) -> str:
 
 
 def test_a_plan_of_an_earlier_version_is_completed(cluster: FakeCluster) -> None:
-    earlier = Plan.of(SETTINGS).building(Generation.of(SETTINGS)).done()
+    earlier = taken_over(Plan.of(SETTINGS), Generation.of(SETTINGS))
     reindexed(cluster, earlier)
     assert anew(cluster, WORDS).plan() == earlier.signed(_signing(SETTINGS))
 
@@ -70,7 +71,7 @@ def test_new_fingerprints_follow_on_an_earlier_reindex(cluster: FakeCluster, log
     shards = load(None, {"app": "a", "index.shards": 4})
     first = numbered(Plan.of(SETTINGS), Generation.fingerprinted(WORDS), 0)
     following = first if log else Generation.of(shards)
-    plan = Plan.of(SETTINGS).signed(_signing(SETTINGS)).building(following).done()
+    plan = taken_over(Plan.of(SETTINGS).signed(_signing(SETTINGS)), following)
     reindexed(cluster, plan)
     run = anew(cluster, load(None, {"app": "a", "similarity.shingle_size": 4}))
     assert run.plan() == plan

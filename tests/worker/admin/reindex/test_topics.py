@@ -7,13 +7,14 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
+from tests.support.plans import taken_over
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.cluster import TopicState
 from worker.admin.reindex.topics import delete_left, grow, starts
 from worker.bus import TopicPartition
 from worker.generations.generation import Generation
 from worker.generations.modes import parts
-from worker.generations.plan import Plan, begun, widened
+from worker.generations.plan import Plan, WrongState
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
 from worker.settings.model import Settings
@@ -77,12 +78,12 @@ def test_partitions_are_never_taken_away(
 
 
 def test_not_while_another_index_is_built(settings: Settings, plan: Plan) -> None:
-    changed = begun(plan, Generation.of(settings))
-    assert changed is not None
+    building = plan.start_build(Generation.of(settings))
     cluster = FakeCluster(settings)
     with pytest.raises(ConfigurationError, match="another index is being built"):
-        grow(cluster.as_cluster(), changed[0], cluster.topology, 5)
-    assert widened(changed[0], 2, 5) is None
+        grow(cluster.as_cluster(), building, cluster.topology, 5)
+    with pytest.raises(WrongState):
+        building.widen(2, 5)
 
 
 def test_groups_begin_where_the_partitions_begin(settings: Settings) -> None:
@@ -95,21 +96,17 @@ def test_groups_begin_where_the_partitions_begin(settings: Settings) -> None:
 
 
 def test_a_plan_has_what_one_command_alone_has_changed(plan: Plan) -> None:
-    changed = widened(plan, 2, 5)
-    assert changed is not None
-    wide, records = changed
-    assert (wide.begun_with, wide.partitions, records) == (2, 5, ())
-    assert widened(wide, 2, 6) is None
-    again = widened(wide, 5, 6)
-    assert again is not None
-    assert (again[0].begun_with, again[0].partitions) == (2, 6)
+    wide = plan.widen(2, 5)
+    assert (wide.begun_with, wide.partitions) == (2, 5)
+    with pytest.raises(WrongState):
+        wide.widen(2, 6)
+    again = wide.widen(5, 6)
+    assert (again.begun_with, again.partitions) == (2, 6)
 
 
 def test_frames_and_stores_keep_their_names(settings: Settings, plan: Plan) -> None:
     narrow = settings.topology(2)
-    changed = widened(plan, 2, 5)
-    assert changed is not None
-    wide = changed[0]
+    wide = plan.widen(2, 5)
     for found in (wide.base_topology(settings, 5), wide.topology(settings, 5)):
         assert (found.layout.id, found.layout.begun_with) == (narrow.layout.id, 2)
         assert found.layout.partitions == 5
@@ -118,9 +115,8 @@ def test_frames_and_stores_keep_their_names(settings: Settings, plan: Plan) -> N
 
 
 def test_only_loops_that_read_documents_are_replaced(settings: Settings, plan: Plan) -> None:
-    changed = widened(plan, 2, 5)
-    assert changed is not None
-    before, after = (parts(STAGES, one, settings.topology(2)) for one in (plan, changed[0]))
+    wide = plan.widen(2, 5)
+    before, after = (parts(STAGES, one, settings.topology(2)) for one in (plan, wide))
     assert [one.name for one in before] == [one.name for one in after]
     kept = {one.stage for one, other in zip(before, after, strict=True) if one == other}
     assert kept == {"index"}
@@ -155,18 +151,18 @@ def deleted(plan: Plan) -> tuple[list[str], list[str]]:
 
 def test_a_log_stays_as_long_as_a_generation_reads_it() -> None:
     plain = msgspec.structs.replace(FIRST.current, shards=2)
-    assert deleted(FIRST.building(plain).done()) == (["shards", "matches-0"], ["a.index"])
-    building = FIRST.building(plain).done().building(msgspec.structs.replace(ANEW, log=2))
+    assert deleted(taken_over(FIRST, plain)) == (["shards", "matches-0"], ["a.index"])
+    building = taken_over(FIRST, plain).start_build(msgspec.structs.replace(ANEW, log=2))
     assert deleted(building) == (["shards", "matches-0"], ["a.index"])
 
 
 def test_a_log_goes_with_the_last_generation_that_has_read_it() -> None:
-    topics, groups = deleted(FIRST.building(ANEW).done())
+    topics, groups = deleted(taken_over(FIRST, ANEW))
     assert topics == ["shards", "matches-0", "fingerprints"]
     assert groups == ["a.index", "a.fingerprint", "a.g1.refingerprint"]
 
 
 def test_a_log_that_was_given_up_goes_at_once() -> None:
-    topics, groups = deleted(FIRST.building(ANEW).aborted())
+    topics, groups = deleted(FIRST.start_build(ANEW).abort())
     assert topics == ["g1.shards", "g1.matches-0", "g1.fingerprints"]
     assert groups == ["a.g1.index", "a.g1.refingerprint", "a.g1.fingerprint"]

@@ -9,6 +9,7 @@ from time import time
 
 import pytest
 
+from tests.support.plans import taken_over
 from tests.worker.index.snapshots.published import FILES, HEADER, publish
 from worker.assembly import Assembly
 from worker.bus.memory.bus import MemoryBus
@@ -194,7 +195,7 @@ def test_snapshots_of_a_generation_that_was_left_are_deleted(tmp_path: Path, pla
     bus, base = MemoryBus(), settings.topology(1)
     create_topics(bus, base)
     before = Plan.of(settings)
-    plan = before.building(Generation.of(settings)).done()
+    plan = taken_over(before, Generation.of(settings))
     assembly = Assembly(settings, base, bus, tmp_path / "state", metrics=Metrics())
     kept = {}
     for generation in (before.current, plan.current):
