@@ -17,15 +17,7 @@ from worker.bus.shared import SharedMember, SharedReader
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.match_writer import MatchWriter
-from worker.generations.modes import (
-    Beginning,
-    BeingBuilt,
-    InUse,
-    Mode,
-    Rewriting,
-    Sealing,
-    Waiting,
-)
+from worker.generations.modes import IN_USE, Mode
 from worker.groups.joining import Kept
 from worker.groups.store import GroupStore, Terms
 from worker.index.directory import ShardDirectories
@@ -60,7 +52,6 @@ from worker.stages.route import Route
 from worker.topology import Topology
 from worker.wire.frame import by_partition
 
-_IN_USE = InUse()
 _FRAMES_BYTES = 5 << 19
 """Of a burst of frames: some 12,000 documents."""
 _RETRY_SECONDS = 60.0
@@ -119,7 +110,7 @@ class Application:
         bus: Bus,
         state_dir: Path,
         *,
-        mode: Mode = _IN_USE,
+        mode: Mode = IN_USE,
         environment: Environment | None = None,
     ) -> None:
         """Take the settings and the topology of a generation, where it runs, and for what it works.
@@ -129,15 +120,13 @@ class Application:
         self.settings = settings
         self.topology = topology
         self._mode = mode
-        self._aside = mode.aside if isinstance(mode, InUse | Rewriting | Beginning) else ()
         self.environment = environment = environment or Environment()
         self.metrics = environment.metrics
         self._bus = bus
         self._clock = clock = environment.clock
         self._watched = watched_fields(settings) if environment.watch else ()
         self._texts = TextWatch(topology.layout.parameters) if environment.watch else None
-        noted = environment.journal
-        self._journal, self._anew = _journals(state_dir, topology, mode) if noted else (None, None)
+        self._journal = _journal(state_dir, topology, mode) if environment.journal else None
         index = settings.index
         self.shares = shares = settings.memory(groups=environment.groups)
         self._stores = environment.stores or StoreMemory(
@@ -196,7 +185,7 @@ class Application:
         connect = partial(self._bus.log_reader, group, topics, single=True)
         settle = _SETTLE_LONGER_SECONDS if fetches.blames else _SETTLE_SECONDS
         reader = CarefulReader(group, fetches, connect, settle_seconds=settle, clock=self._clock)
-        reader.aside = by_partition(self._aside)
+        reader.aside = by_partition(self._mode.aside)
         return reader
 
     def succeed(self, loop: Loop) -> Loop:
@@ -224,7 +213,7 @@ class Application:
     def _loop(self, built: Stage, member: Member) -> Loop:
         stage = built.name
         if isinstance(member, CarefulMember):
-            member.avoid(by_partition(self._aside))
+            member.avoid(by_partition(self._mode.aside))
         frames = stage in _FRAMES_ONLY
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
@@ -265,33 +254,28 @@ class Application:
     @property
     def _cache(self) -> DocumentCache | None:
         """Return what keeps documents, of which one stage each may read and publish them."""
-        return self.environment.documents if isinstance(self._mode, InUse) else None
+        return self.environment.documents if self._mode.in_use else None
 
     @property
     def _own_metrics(self) -> Metrics:
         """Return what loops count in; those that have no part in the pipeline count apart."""
-        apart = isinstance(self._mode, BeingBuilt | Rewriting | Sealing | Waiting)
-        return Metrics(self.settings.app) if apart else self.metrics
+        return self.metrics if self._mode.counts else Metrics(self.settings.app)
 
     def _inputs(self, stage: str) -> dict[str, int]:
         """Return the partition counts of what a stage reads, in both generations."""
-        if isinstance(self._mode, Rewriting):
+        if self._mode.source is not None:
             return {self._mode.source.fingerprints: 1}
         inputs = self.topology.inputs(stage)
-        if stage == "route" and self._following is not None:
-            inputs |= self._following.inputs(stage)
+        if stage == "route" and self._mode.following is not None:
+            inputs |= self._mode.following.inputs(stage)
         return inputs
-
-    @property
-    def _following(self) -> Topology | None:
-        """Return the next generation's topology, if *route* reads its answers, too."""
-        return self._mode.following if isinstance(self._mode, InUse) else None
 
     def _answers_to_come(self) -> list[str]:
         """Return the topics of which *route* may not have read anything yet."""
-        if self._following is None:
+        following = self._mode.following
+        if following is None:
             return []
-        return [self._following.matches(n) for n in range(self._following.layout.shards)]
+        return [following.matches(n) for n in range(following.layout.shards)]
 
     def reader(self, stage: str = "index") -> SharedReader:
         """Make a reader of the order for any number of shards, with the rights of a group."""
@@ -313,7 +297,6 @@ class Application:
         topology, settings = self.topology, self.settings
         limits = settings.limits
         reader = document_format(settings)
-        starts = self._mode.starts if isinstance(self._mode, Beginning) else ()
         return Fingerprint(
             topology,
             reader=reader,
@@ -324,30 +307,29 @@ class Application:
             watch=FieldWatch(reader, self._watched),
             silent=not self.environment.watch,
             texts=self._texts,
-            sealed=isinstance(self._mode, Sealing),
+            sealed=self._mode.work == "seal",
             starts={
                 TopicPartition(topology.documents, number): start
-                for number, start in enumerate(starts)
+                for number, start in enumerate(self._mode.starts)
             },
-            aside=self._aside,
+            aside=self._mode.aside,
             cache=self._cache,
             metrics=self.metrics,
         )
 
     def _refingerprint(self) -> Refingerprint:
         topology, settings = self.topology, self.settings
-        source = self._mode.source if isinstance(self._mode, Rewriting) else topology
         group, topics = topology.group("refingerprint"), [topology.documents]
         return Refingerprint(
-            source,
+            self._mode.source or topology,
             topology,
             documents=self._payloads(group, topics),
             reader=document_format(settings),
             fingerprinter=Fingerprinter(topology.layout.parameters),
             future_allowance_ms=settings.index.future_allowance_ms,
             buffer_bytes=self.shares.batch,
-            deaths=self._deaths(self._anew) if self._anew else None,
-            aside=self._aside,
+            deaths=self._deaths(self._journal) if self._journal else None,
+            aside=self._mode.aside,
             metrics=self.metrics,
         )
 
@@ -358,7 +340,7 @@ class Application:
         that read the documents before.
         """
         fetches = self.environment.fetches and self.environment.fetches()
-        if fetches is not None and (self._aside or fetches.known):
+        if fetches is not None and (self._mode.aside or fetches.known):
             reader = self._careful(fetches, group)
             return lambda: reader
         return lambda: self._bus.log_reader(group, topics)
@@ -506,7 +488,7 @@ class Application:
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:
         """Make what keeps shards warm while others own them, if there are such."""
         shards = self.settings.index.standby_shards
-        if not shards or isinstance(self._mode, BeingBuilt):
+        if not shards or self._mode.work == "build":
             return None
         return Standby(
             [TopicPartition(self.topology.seats, shard) for shard in shards],
@@ -524,7 +506,7 @@ class Application:
         counts = self._bus.partitions(outputs)
         return Route(
             topology,
-            self._following,
+            self._mode.following,
             writer=MatchWriter(
                 document_format(settings),
                 max_matches=settings.index.max_matches,
@@ -535,21 +517,21 @@ class Application:
                 topic: counts[topic] == topology.layout.partitions for topic in outputs
             },
             buffer_bytes=self.shares.lanes,
-            aside=self._aside,
+            aside=self._mode.aside,
             cache=self._cache,
             metrics=self.metrics,
             clock=self._clock,
         )
 
 
-def _journals(directory: Path, topology: Topology, mode: Mode) -> tuple[Path | None, Path | None]:
-    """Return where it is noted what *fingerprint* and *refingerprint* read, if these run.
+def _journal(directory: Path, topology: Topology, mode: Mode) -> Path | None:
+    """Return where it is noted what *fingerprint* or *refingerprint* reads, if that runs.
 
     Both are of one log: what comes now, and the documents that were there before it.
     """
     log = topology.log
-    if isinstance(mode, Rewriting):
-        return None, directory / f"reading-g{log}-anew.journal"
-    if isinstance(mode, InUse | Beginning):
-        return directory / (f"reading-g{log}.journal" if log else "reading.journal"), None
-    return None, None
+    if mode.work == "rewrite":
+        return directory / f"reading-g{log}-anew.journal"
+    if not mode.counts:
+        return None
+    return directory / (f"reading-g{log}.journal" if log else "reading.journal")

@@ -8,7 +8,7 @@ from pathlib import Path
 from worker.app import Application
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
-from worker.generations.modes import BeingBuilt
+from worker.generations.modes import Mode
 from worker.metrics import table
 from worker.offline.embedded import create_topics
 from worker.settings.loading import load
@@ -19,7 +19,7 @@ def test_an_index_that_is_built_counts_once_it_is_in_use(tmp_path: Path) -> None
     topology, bus = settings.topology(1), MemoryBus()
     create_topics(bus, topology)
     signing = Application(settings, topology, bus, tmp_path).loop("fingerprint", "one")
-    building = Application(settings, topology, bus, tmp_path, mode=BeingBuilt())
+    building = Application(settings, topology, bus, tmp_path, mode=Mode("build"))
     loop, metrics = building.loop("index", "one"), building.metrics
 
     def judge(ident: str) -> None:

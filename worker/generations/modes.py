@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
@@ -13,60 +13,48 @@ from worker.wire.frame import SetAside
 
 
 @dataclass(frozen=True, slots=True)
-class InUse:
-    """It works for the generation in use.
+class Mode:
+    """For what a loop works.
 
     Attributes:
-        following: the next generation, whose answers *route* reads, too.
+        work: ``use``: for the generation in use. ``build``: *index* builds the next generation.
+            ``rewrite``: *refingerprint* makes the log of the next generation. ``seal``:
+            *fingerprint* seals its log, and reads nothing more for it. ``wait``: it waits to be
+            told where it begins the log of the next generation. ``begin``: it begins that.
         aside: the ranges of the documents that it does not read.
+        following: in use, the next generation, whose answers *route* reads, too.
+        source: of a rewriting, the log that it reads.
+        starts: where a log begins, by partition of the documents.
     """
 
+    work: Literal["use", "build", "rewrite", "seal", "wait", "begin"] = "use"
+    aside: tuple[SetAside, ...] = ()
     following: Topology | None = None
-    aside: tuple[SetAside, ...] = ()
+    source: Topology | None = None
+    starts: tuple[int, ...] = ()
+
+    @property
+    def in_use(self) -> bool:
+        """Return whether it reads and writes for the generation in use."""
+        return self.work == "use"
+
+    @property
+    def counts(self) -> bool:
+        """Return whether it counts in the metrics of the pipeline: it reads what comes now."""
+        return self.work in {"use", "begin"}
+
+    @property
+    def ahead(self) -> bool:
+        """Return whether it works only for the generation after the one in use."""
+        return self.work not in {"use", "seal"}
+
+    @property
+    def holds(self) -> bool:
+        """Return whether it reads nothing: its log is sealed, or has not begun."""
+        return self.work in {"seal", "wait"}
 
 
-@dataclass(frozen=True, slots=True)
-class BeingBuilt:
-    """*index* builds the next generation. It counts in no metric of the one in use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rewriting:
-    """*refingerprint* makes the log of the next generation.
-
-    Attributes:
-        source: whose log it is made from.
-        aside: as above.
-    """
-
-    source: Topology
-    aside: tuple[SetAside, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Sealing:
-    """*fingerprint* seals its log, and reads nothing more for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """*fingerprint* waits to be told where it begins the log of the next generation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """*fingerprint* begins the log of the next generation.
-
-    Attributes:
-        starts: where, by partition of the documents.
-        aside: as above.
-    """
-
-    starts: tuple[int, ...]
-    aside: tuple[SetAside, ...] = ()
-
-
-Mode = InUse | BeingBuilt | Rewriting | Sealing | Waiting | Beginning
+IN_USE: Final = Mode()
 
 
 class Part(NamedTuple):
@@ -81,7 +69,7 @@ class Part(NamedTuple):
 
     stage: str
     topology: Topology
-    mode: Mode = InUse()
+    mode: Mode = IN_USE
     generation: Generation | None = None
 
     @property
@@ -91,16 +79,6 @@ class Part(NamedTuple):
         numbers = {"route": 0, "index": topology.generation}
         number = numbers.get(self.stage, topology.log)
         return f"{self.stage}-g{number}" if number else self.stage
-
-    @property
-    def ahead(self) -> bool:
-        """Return whether it works only for the generation after the one in use."""
-        return not isinstance(self.mode, InUse | Sealing)
-
-    @property
-    def holds(self) -> bool:
-        """Return whether it reads nothing: its log is sealed, or has not begun."""
-        return isinstance(self.mode, Sealing | Waiting)
 
 
 def parts(stages: Iterable[str], plan: Plan, base: Topology) -> list[Part]:
@@ -118,25 +96,26 @@ def parts(stages: Iterable[str], plan: Plan, base: Topology) -> list[Part]:
 
 def _indexes(plan: Plan, base: Topology) -> Iterator[Part]:
     """Yield the loops of the index; no partition of the documents is theirs."""
-    yield Part("index", plan.current.topology(base), InUse(), plan.current)
+    yield Part("index", plan.current.topology(base), IN_USE, plan.current)
     if plan.following is not None:
-        yield Part("index", plan.following.topology(base), BeingBuilt(), plan.following)
+        yield Part("index", plan.following.topology(base), Mode("build"), plan.following)
 
 
 def _routing(stage: str, plan: Plan, base: Topology) -> Part:
     following = None if plan.following is None else plan.following.topology(base)
     own = plan.current.topology(base)
-    return Part(stage, own, InUse(following, plan.aside), plan.current)
+    return Part(stage, own, Mode("use", plan.aside, following), plan.current)
 
 
 def _signing(plan: Plan, base: Topology) -> Iterator[Part]:
     """Yield the loops that write fingerprints, for the logs of both generations."""
-    mode: Mode = Sealing() if plan.closing else InUse(aside=plan.aside)
+    mode = Mode("seal") if plan.closing else Mode("use", plan.aside)
     yield Part("fingerprint", _log(plan.current, base), mode)
     if plan.following is not None and plan.rewriting:
         source, target = plan.current.topology(base), _log(plan.following, base)
-        yield Part("refingerprint", target, Rewriting(source, plan.aside))
-        own: Mode = Beginning(plan.starts, plan.aside) if plan.starts else Waiting()
+        yield Part("refingerprint", target, Mode("rewrite", plan.aside, source=source))
+        begin = Mode("begin", plan.aside, starts=plan.starts)
+        own = begin if plan.starts else Mode("wait")
         yield Part("fingerprint", target, own)
 
 

@@ -187,7 +187,7 @@ class Service:
             _log.info("the index: %s", _described(plan))
         for name, part in wanted.items():
             # Nothing waits yet for what is made ahead.
-            spare = part.ahead and not plan.handed_over
+            spare = part.mode.ahead and not plan.handed_over
             if name not in self._parts:
                 self._begin(part, spare=spare)
             one = self._parts[name]
@@ -234,7 +234,7 @@ class Service:
     def _label(self, one: PartThread) -> str:
         """Return the stage for which a part counts, in metrics and health."""
         part = one.part
-        return part.name if part.ahead else part.stage
+        return part.name if part.mode.ahead else part.stage
 
     def _loops(self) -> dict[str, Loop]:
         """Return the open loops by label."""
@@ -253,7 +253,7 @@ class Service:
         self._settings_watch.look()
         self.metrics.set(table.REFUSED_SETTINGS, self._settings_watch.errors)
         self._measure()
-        ahead = [one for one in list(self._parts.values()) if one.part.ahead]
+        ahead = [one for one in list(self._parts.values()) if one.part.mode.ahead]
         lags = {one.part.stage: one.loop.lags for one in ahead if one.loop is not None}
         show_what_is_built(self.metrics, lags)
         # The worker goes on without what is being built.
@@ -333,7 +333,7 @@ class Service:
         stages = self._settings.worker.stages
         if not self._plan.handed_over:  # Nothing waits for what is being built.
             loops = {name: loop for name, loop in loops.items() if name in stages}
-        held = {self._label(one) for one in list(self._parts.values()) if one.part.holds}
+        held = {self._label(one) for one in list(self._parts.values()) if one.part.mode.holds}
         waiting = [name for name in stages if name not in loops or not loops[name].seated]
         return Health(
             failed=self._failed,

@@ -10,16 +10,7 @@ import pytest
 
 from tests.support.plans import taken_over
 from worker.generations.generation import Generation
-from worker.generations.modes import (
-    Beginning,
-    BeingBuilt,
-    InUse,
-    Part,
-    Rewriting,
-    Sealing,
-    Waiting,
-    parts,
-)
+from worker.generations.modes import IN_USE, Mode, Part, parts
 from worker.generations.plan import Plan, State, WrongState
 from worker.settings.loading import load
 from worker.topology import STAGES
@@ -62,18 +53,18 @@ def test_a_worker_runs_the_index_of_both_and_routes_from_both() -> None:
     found = parts(STAGES, plan, BASE)
     assert found == [
         Part("fingerprint", BASE),
-        Part("index", BASE, InUse(), FIRST),
-        Part("index", later, BeingBuilt(), SECOND),
-        Part("route", BASE, InUse(later), FIRST),
+        Part("index", BASE, IN_USE, FIRST),
+        Part("index", later, Mode("build"), SECOND),
+        Part("route", BASE, Mode("use", following=later), FIRST),
     ]
     assert [part.name for part in found] == ["fingerprint", "index", "index-g1", "route"]
-    assert [part.ahead for part in found] == [False, False, True, False]
+    assert [part.mode.ahead for part in found] == [False, False, True, False]
 
 
 def test_an_index_that_was_built_is_then_in_use() -> None:
     plan = Plan.of(SETTINGS).start_build(SECOND)
     (_, built), (used,) = (parts(["index"], one, BASE) for one in (plan, plan.hand_over().finish()))
-    assert used == built._replace(mode=InUse())
+    assert used == built._replace(mode=IN_USE)
     assert used.name == built.name == "index-g1"
 
 
@@ -151,22 +142,22 @@ def test_a_log_takes_over_from_another_step_by_step() -> None:
     def signing(plan: Plan) -> list[Part]:
         return parts(["fingerprint"], plan, BASE)
 
-    rewriting = Part("refingerprint", later, Rewriting(BASE))
-    waiting = Part("fingerprint", later, Waiting())
+    rewriting = Part("refingerprint", later, Mode("rewrite", source=BASE))
+    waiting = Part("fingerprint", later, Mode("wait"))
     assert signing(plan) == [Part("fingerprint", BASE), rewriting, waiting]
-    assert [part.holds for part in signing(plan)] == [False, False, True]
+    assert [part.mode.holds for part in signing(plan)] == [False, False, True]
     names = ["fingerprint", "refingerprint-g1", "fingerprint-g1"]
     assert [part.name for part in signing(plan)] == names
     closing = plan.seal()
-    assert signing(closing)[0] == Part("fingerprint", BASE, Sealing())
-    assert signing(closing)[0].holds
+    assert signing(closing)[0] == Part("fingerprint", BASE, Mode("seal"))
+    assert signing(closing)[0].mode.holds
     begun = closing.hand_over().begin_log([4, 5])
-    assert signing(begun)[2] == Part("fingerprint", later, Beginning((4, 5)))
-    assert [part.holds for part in signing(begun)] == [True, False, False]
-    assert [part.ahead for part in signing(begun)] == [False, True, True]
+    assert signing(begun)[2] == Part("fingerprint", later, Mode("begin", starts=(4, 5)))
+    assert [part.mode.holds for part in signing(begun)] == [True, False, False]
+    assert [part.mode.ahead for part in signing(begun)] == [False, True, True]
     done = begun.finish()
     assert signing(done) == [Part("fingerprint", later)]
-    assert not signing(done)[0].ahead
+    assert not signing(done)[0].mode.ahead
     plain = done.start_build(msgspec.structs.replace(following, shards=5))
     assert plain.following is not None
     assert (plain.following.number, plain.following.log, plain.rewriting) == (2, 1, False)

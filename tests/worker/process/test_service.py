@@ -94,7 +94,7 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
     plan = service._plan.start_build(following).seal()
     sealing, _, ahead = parts(["fingerprint"], plan, topology)
     for part, held in ((Part("fingerprint", topology), False), (sealing, True)):
-        assert part.holds == held
+        assert part.mode.holds == held
         loop = service._assembly.loop(part, "one")
         loop.step(0)
         loop.lag()
@@ -104,10 +104,10 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
         service._parts[part.name] = one
         assert (service.health().catching_up == []) == held
         loop.close()
-    assert ahead.holds
+    assert ahead.mode.holds
     begun = plan.hand_over().begin_log([1])
-    assert not parts(["fingerprint"], begun, topology)[-1].holds
-    assert not parts(["fingerprint"], begun.finish(), topology)[-1].holds
+    assert not parts(["fingerprint"], begun, topology)[-1].mode.holds
+    assert not parts(["fingerprint"], begun.finish(), topology)[-1].mode.holds
 
 
 def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
