@@ -1,15 +1,11 @@
-from pathlib import Path
-
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.checks import inspect
-from worker.admin.plan import DEFAULT_MAX_BYTES, plan
-from worker.admin.retention import FINGERPRINTS, LOGS, MATCHES, table
+from worker.admin.plan import DEFAULT_MAX_BYTES, FINGERPRINTS, MATCHES, plan
 from worker.settings.loading import load
 from worker.settings.model import Settings
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "topics.md"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
@@ -130,12 +126,3 @@ def test_new_topics_keep_what_the_table_says(settings: Settings) -> None:
         "a.matches-1": str(MATCHES.new_ms),
         "a.redrive": None,
     }
-
-
-def test_the_table_has_every_topic_and_the_page_has_the_table(settings: Settings) -> None:
-    named = {name for log in LOGS for name in log.topic.split(", ")}
-    topics = {one.name for one in plan(settings, settings.topology(2), DEFAULT_MAX_BYTES)}
-    assert {f"APP.{name.removeprefix('a.').split('-')[0]}" for name in topics} == {
-        name.removesuffix("-…") for name in named
-    }
-    assert table() in PAGE.read_text(), f"docs/reference/topics.md must have:\n{table()}"
