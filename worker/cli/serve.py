@@ -10,7 +10,6 @@ from functools import partial
 from time import time
 
 from worker.admin.cluster import Cluster
-from worker.admin.presence import owners
 from worker.admin.reindex.in_use import planned
 from worker.app import Application, Environment
 from worker.bus.kafka.bus import KafkaBus
@@ -21,6 +20,7 @@ from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.plan import Plan
 from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.metrics.metrics import Metrics
+from worker.observe.presence import owners
 from worker.probes.probes import Pages
 from worker.probes.server import serving, url
 from worker.process.heap import collect_until, limit, relax

@@ -20,13 +20,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from worker.admin.lag import Lag
-from worker.admin.observe import VERDICTS, Observer, View
-from worker.admin.presence import Presence
 from worker.bus import Record
 from worker.cli.screen import fitted, line, screen, shown
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
+from worker.observe.lag import Lag
+from worker.observe.observer import VERDICTS, Observer, View
+from worker.observe.presence import Presence
 from worker.settings.model import Settings
 from worker.topology import STAGES
 from worker.untrusted import NOT_READ

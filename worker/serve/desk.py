@@ -26,16 +26,16 @@ from worker.documents.lookup import FORGOTTEN, Gone, Located, Lookup
 from worker.documents.published import Document, Documents, Duplicate
 from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
+from worker.observe.feed import Duplicates, Feed, Since
+from worker.observe.flow import Flow, FlowLooks, Owners
 from worker.serve.answers import Refused
 from worker.serve.asking import Asker
 from worker.serve.comparisons import Comparer
 from worker.serve.correcting import Correct, Corrected, Correcting, MadeList
-from worker.serve.feed import Feed, Since
-from worker.serve.flow import FlowLooks, Owners
 from worker.serve.following import Following, Warming
 from worker.serve.outlines import Outline, outline
 from worker.serve.questions import Questions
-from worker.serve.views import Compare, Compared, Comparison, Duplicates, Flow, Side
+from worker.serve.views import Compare, Compared, Comparison, Side
 from worker.wire.frame import POSITION_BITS
 
 T = TypeVar("T")
@@ -276,7 +276,9 @@ class Desk(Closing):
         reached, feed = self._following.reached(), self.feed
         trouble = feed.trouble
         rejected = await self._turns["look"].run(lambda: feed.rejections(self._was_forgotten))
-        return await self._turns["flow"].run(lambda: self._flow.flow(reached, rejected, trouble))
+        return await self._turns["flow"].run(
+            lambda: self._flow.flow(reached.behind, reached.warming, rejected, trouble)
+        )
 
     def _was_forgotten(self, ident: str) -> bool:
         """Return whether a document was ever forgotten with an id, or that can't be known yet."""

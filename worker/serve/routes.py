@@ -24,10 +24,11 @@ from worker.closing import Closing
 from worker.documents.published import Document, Documents
 from worker.groups.reading import SORTS, GroupsReader, Sort
 from worker.groups.store import GroupsUnusable
+from worker.observe.feed import Duplicates, Since
+from worker.observe.flow import Flow
 from worker.serve.answers import Refused, Reply, coarse
 from worker.serve.correcting import Correct, Corrected, MadeList
 from worker.serve.desk import Busy, Desk, Turns
-from worker.serve.feed import Since
 from worker.serve.following import Warming
 from worker.serve.group_pages import (
     GROUPS_PATH,
@@ -46,8 +47,6 @@ from worker.serve.rights import Right, Rights
 from worker.serve.views import (
     Compare,
     Comparison,
-    Duplicates,
-    Flow,
     Granted,
     News,
     Session,

@@ -17,12 +17,12 @@ from worker.closing import Closing
 from worker.groups.reading import GroupsReader
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
+from worker.observe.flow import Owners
 from worker.probes.probes import Health
 from worker.process.heap import show_memory
 from worker.process.state_directory import show_disk
 from worker.serve.asking import Asker
 from worker.serve.desk import Desk, Pool, waits
-from worker.serve.flow import Owners
 from worker.serve.following import Following
 from worker.serve.group_pages import groups_of
 from worker.serve.pages import QueryPages

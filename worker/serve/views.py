@@ -29,13 +29,6 @@ class Granted(msgspec.Struct, frozen=True):
     may_correct: bool
 
 
-class Duplicates(msgspec.Struct, frozen=True):
-    """Duplicates, the latest first; ``next`` is the cursor of those before them."""
-
-    duplicates: list[Duplicate]
-    next: str | None
-
-
 class News(msgspec.Struct, frozen=True):
     """The data of an event of the stream: the latest of ``of`` duplicates since the last event."""
 
@@ -117,68 +110,3 @@ class Sought(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str | msgspec.UnsetType = msgspec.UNSET
     header: str | msgspec.UnsetType = msgspec.UNSET
     sequence: Sequence | msgspec.UnsetType = msgspec.UNSET
-
-
-class Rejection(msgspec.Struct, frozen=True):
-    """The documents that were rejected for a reason, as far as this server has read them.
-
-    ``detail``, ``source``, ``time`` and ``text`` are those of the latest. ``command`` sends them
-    through the filter again.
-    """
-
-    reason: str
-    count: int
-    detail: str
-    source: str
-    time: int
-    text: str
-    command: str
-
-
-class Stage(msgspec.Struct, frozen=True):
-    """A stage: what it reads in a second, and what it has yet to read.
-
-    ``trend`` is by how many records a second ``lag`` grows. ``clear_seconds`` is when it will be
-    cleared at this trend, if it shrinks.
-    """
-
-    name: str
-    unit: Literal["documents", "frames"]
-    per_second: float | None
-    lag: int
-    lag_seconds: float | None
-    trend: float | None
-    clear_seconds: float | None
-
-
-class Output(msgspec.Struct, frozen=True):
-    """A topic that results are published to. Its rate counts transaction markers as well."""
-
-    name: str
-    topic: str
-    per_second: float | None
-
-
-class Shard(msgspec.Struct, frozen=True):
-    """A shard: who owns it, and how far its owner and this server's copy are behind.
-
-    ``restoring``: this server's copy can't answer yet.
-    """
-
-    number: int
-    owner: str | None
-    lag: int
-    copy_behind: int | None
-    restoring: bool
-
-
-class Flow(msgspec.Struct, frozen=True):
-    """How documents pass through the stages. ``trouble`` says what can't be read."""
-
-    app: str
-    time: int
-    stages: list[Stage]
-    outputs: list[Output]
-    shards: list[Shard]
-    rejected: list[Rejection]
-    trouble: str | None

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from worker.admin.lag import Lag
-from worker.admin.observe import VERDICTS, Tally, View
-from worker.admin.presence import Presence
 from worker.bus import Record
 from worker.cli.screen import screen
 from worker.cli.watch import Screen, facts
 from worker.formats.choice import document_format
+from worker.observe.lag import Lag
+from worker.observe.observer import VERDICTS, Tally, View
+from worker.observe.presence import Presence
 from worker.settings.loading import load
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from time import monotonic, time
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from worker.admin.lag import Lag, LagMeter, committed_of, inputs_of, slowest
+import msgspec
+
 from worker.bus import Bus, BusError, LogReader, TopicPartition
 from worker.closing import Closing
-from worker.serve.following import Reached
-from worker.serve.views import Flow, Output, Rejection, Shard, Stage
+from worker.observe.feed import Rejection
+from worker.observe.lag import Lag, LagMeter, committed_of, inputs_of, slowest
 from worker.settings.errors import ConfigurationError
 from worker.topology import STAGES, Topology
 from worker.visible import visible
@@ -24,6 +25,55 @@ _LEAST_SECONDS = 1.0
 """A look that is younger is given to whoever asks."""
 _TREND_SECONDS = 120.0
 _RATE_SECONDS = 15.0
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A stage: what it reads in a second, and what it has yet to read.
+
+    ``trend`` is by how many records a second ``lag`` grows. ``clear_seconds`` is when it will be
+    cleared at this trend, if it shrinks.
+    """
+
+    name: str
+    unit: Literal["documents", "frames"]
+    per_second: float | None
+    lag: int
+    lag_seconds: float | None
+    trend: float | None
+    clear_seconds: float | None
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A topic that results are published to. Its rate counts transaction markers as well."""
+
+    name: str
+    topic: str
+    per_second: float | None
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """A shard: who owns it, and how far its owner and this server's copy are behind.
+
+    ``restoring``: this server's copy can't answer yet.
+    """
+
+    number: int
+    owner: str | None
+    lag: int
+    copy_behind: int | None
+    restoring: bool
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """How documents pass through the stages. ``trouble`` says what can't be read."""
+
+    app: str
+    time: int
+    stages: list[Stage]
+    outputs: list[Output]
+    shards: list[Shard]
+    rejected: list[Rejection]
+    trouble: str | None
 
 
 class _Look(NamedTuple):
@@ -56,10 +106,17 @@ class FlowLooks(Closing):
         self._owned: Mapping[int, str] = {}
         self._trouble: str | None = None
 
-    def flow(self, reached: Reached, rejected: list[Rejection], trouble: str | None = None) -> Flow:
-        """Return the present state; ``reached`` is how far this server's copies are.
+    def flow(
+        self,
+        behind: Mapping[int, int],
+        warming: Collection[int],
+        rejected: list[Rejection],
+        trouble: str | None = None,
+    ) -> Flow:
+        """Return the present state.
 
-        ``trouble`` is what keeps rejections from being read.
+        ``behind`` is how far this server's copy of each shard is behind, ``warming`` are those that
+        can't be read yet. ``trouble`` is what keeps rejections from being read.
         """
         if not self._looks or self._clock() - self._looks[-1].at >= _LEAST_SECONDS:
             self._try()
@@ -73,7 +130,10 @@ class FlowLooks(Closing):
                 Output(name, topic, self._rate(partial(_end_of, topic)))
                 for name, topic in self._outputs().items()
             ],
-            [self._shard(number, reached) for number in shards],
+            [
+                self._shard(number, behind.get(number), restoring=number in warming)
+                for number in shards
+            ],
             rejected,
             self._trouble or trouble,
         )
@@ -164,19 +224,13 @@ class FlowLooks(Closing):
             _rounded(lag.records / -trend) if shrinks and trend is not None else None,
         )
 
-    def _shard(self, number: int, reached: Reached) -> Shard:
+    def _shard(self, number: int, copy_behind: int | None, *, restoring: bool) -> Shard:
         lag = 0
         if self._looks:
             look = self._looks[-1]
             if look.lag["index"].records:  # Without one, only a marker follows the last frame.
                 lag = max(0, look.end - look.seats.get(number, 0))
-        return Shard(
-            number,
-            self._owned.get(number),
-            lag,
-            reached.behind.get(number),
-            number in reached.warming,
-        )
+        return Shard(number, self._owned.get(number), lag, copy_behind, restoring)
 
     def close(self) -> None:
         """Close the readers; a later look makes new ones."""

@@ -4,9 +4,9 @@ from time import time
 
 import pytest
 
-from worker.admin.lag import Lag, LagMeter
 from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory.bus import MemoryBus
+from worker.observe.lag import Lag, LagMeter
 
 AGE_SECONDS = 100
 PLACES = [TopicPartition("t", number) for number in range(2)]

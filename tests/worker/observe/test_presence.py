@@ -1,7 +1,7 @@
 """Who is here, told from the members of groups and their offsets."""
 
-from worker.admin.presence import Presence, PresenceMeter, owners
 from worker.bus import TopicPartition
+from worker.observe.presence import Presence, PresenceMeter, owners
 
 SEATS = [TopicPartition("a.shards", number) for number in range(3)]
 OWNED = [{"one": SEATS[:2], "two": SEATS[2:]}, {"three": [TopicPartition("a.documents", 0)]}]

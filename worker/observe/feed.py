@@ -10,12 +10,13 @@ from itertools import islice
 from shlex import quote
 from typing import NamedTuple
 
+import msgspec
+
 from worker.admin.redrive.rejection import Rejection as Rejected
 from worker.bus import Bus, BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
 from worker.closing import Closing
 from worker.documents.published import Duplicate, duplicate_of, header, ident_of
 from worker.formats.choice import document_format
-from worker.serve.views import Duplicates, Rejection
 from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import visible
@@ -30,6 +31,29 @@ _RECORDS = 500
 _BYTES = 4 << 20
 _REASON_CHARACTERS = 300
 _UNKNOWN = "unknown"
+
+
+class Duplicates(msgspec.Struct, frozen=True):
+    """Duplicates, the latest first; ``next`` is the cursor of those before them."""
+
+    duplicates: list[Duplicate]
+    next: str | None
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """The documents that were rejected for a reason, as far as this server has read them.
+
+    ``detail``, ``source``, ``time`` and ``text`` are those of the latest. ``command`` sends them
+    through the filter again.
+    """
+
+    reason: str
+    count: int
+    detail: str
+    source: str
+    time: int
+    text: str
+    command: str
 
 
 class Since(NamedTuple):

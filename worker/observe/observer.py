@@ -12,8 +12,6 @@ from time import monotonic
 from typing import Self
 
 from worker.admin.cluster import Cluster
-from worker.admin.lag import SMALL_FETCHES, Lag, LagMeter, committed_of, inputs_of, slowest
-from worker.admin.presence import Presence, PresenceMeter
 from worker.admin.reindex.in_use import in_use
 from worker.bus import (
     BusError,
@@ -24,6 +22,8 @@ from worker.bus import (
     Unanswered,
 )
 from worker.bus.kafka.bus import KafkaBus
+from worker.observe.lag import SMALL_FETCHES, Lag, LagMeter, committed_of, inputs_of, slowest
+from worker.observe.presence import Presence, PresenceMeter
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.topology import STAGES

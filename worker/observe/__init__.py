@@ -1,0 +1,1 @@
+"""What is live on the topics: lag, rates, who works, the newest verdicts."""
