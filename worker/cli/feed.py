@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from worker.admin.cluster import Cluster
@@ -16,10 +16,18 @@ from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
+from worker.cli.options import (
+    App,
+    Bootstrap,
+    Config,
+    Encoding,
+    FileFormat,
+    FollowLinks,
+    for_kafka,
+)
 from worker.cli.progress_bar import byte_progress
 from worker.files.errors import FileError
 from worker.files.files import Inputs
-from worker.files.named_files import Argument
 from worker.files.reading import Reading
 from worker.formats.choice import key_format
 from worker.formats.unreadable import Unreadable, utf8
@@ -35,53 +43,49 @@ _REPORT_EVERY = 500
 
 
 def feed(
-    settings: Settings,
-    files: Sequence[Argument],
-    reading: Reading,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="What `neardup dedupe` reads; -: standard input."),
+    ],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
     *,
-    key_field: str | None,
-    topic: str | None,
-    rate: float | None,
+    key_field: Annotated[
+        str | None,
+        typer.Option(metavar="F", help="Field with the record's key. Default: documents.id_field."),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(metavar="TOPIC", help="Topic to publish to. Default: the documents topic."),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="N", min=0.001, help="Most documents per second."),
+    ] = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
+    follow_links: FollowLinks = False,
 ) -> None:
-    """Publish every document, and print how many.
+    """Publish the documents in files: lines of JSON unchanged, and others as JSON.
 
-    Raises:
-        CommandError: a file can't be read, the topic is missing, or not all documents were
-            readable and delivered.
+    If documents.format is text, the texts are published.
     """
-    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+    settings = for_kafka(config, bootstrap, app)
+    if settings.documents.format == "registry":
+        raise CommandError(
+            "documents.format: got registry, whose documents `neardup feed` can't write: use the"
+            " serializers of your own producers"
+        )
+    reading = Reading.given(format_, encoding, settings.documents, follow_links=follow_links)
+    if reading.format == "json" and settings.documents.format == "text":
+        raise CommandError("--format json: documents.format is text, so documents have no fields")
     target = topic or settings.topology(1).documents
     with Inputs(files, settings.documents, reading) as inputs:
-        _, states = Cluster(settings.kafka_options()).topics([target])
-        state = states[target]
-        if state is None:
-            raise CommandError(f"there is no topic {target}; run `neardup topics create`")
-        limit = int(state.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
-        limit -= _RECORD_OVERHEAD_BYTES
-        key_of = key_format(settings, key_field).identify
-        sender = _Sender(settings, target, limit)
-        pace = _Pace(rate, sender.serve)
+        sender = _Sender(settings, target, _largest_value(settings, target))
         misread = _Misread(settings.limits.reject_share)
         begun = monotonic()
-        try:
-            with byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance:
-                for chunk in inputs.chunks(limit):
-                    misread.look(chunk)
-                    for number, line in enumerate(chunk):
-                        pace.wait()
-                        sender.add(line, key_of)
-                        if not number % _REPORT_EVERY:
-                            advance(inputs.position, sender.delivered)
-                    advance(inputs.position, sender.delivered)
-                sender.finish(lambda: advance(inputs.position, sender.delivered))
-        except KeyboardInterrupt:
-            sender.give_up()
-            raise CommandError(f"interrupted: {sender.summary()}", 130) from None
-        except (CommandError, FileError) as error:
-            sender.give_up()
-            raise CommandError(
-                f"{error}; {sender.summary()}", status_of(error) or EXIT_FAILED
-            ) from None
+        _send_all(inputs, sender, misread, _Pace(rate, sender.serve), settings, key_field)
     seconds = monotonic() - begun
     if (left_out := inputs.summary()) is not None:
         tell(left_out)
@@ -90,8 +94,57 @@ def feed(
         raise CommandError(f"{sender.summary()}; {misread.summary()}", EXIT_FAILED)
     each = sender.delivered / seconds if seconds else 0.0
     tell(f"{sender.summary()} in {seconds:,.1f} s ({each:,.0f}/s)")
-    if (said := misread.summary()) != "":
-        tell(said)
+    if (summary := misread.summary()) != "":
+        tell(summary)
+
+
+def _largest_value(settings: Settings, topic: str) -> int:
+    """Return the size of the largest value that a topic accepts.
+
+    Raises:
+        CommandError: there is no such topic.
+    """
+    _, states = Cluster(settings.kafka_options()).topics([topic])
+    state = states[topic]
+    if state is None:
+        raise CommandError(f"there is no topic {topic}; run `neardup topics create`")
+    largest = int(state.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
+    return largest - _RECORD_OVERHEAD_BYTES
+
+
+def _send_all(
+    inputs: Inputs,
+    sender: _Sender,
+    misread: _Misread,
+    pace: _Pace,
+    settings: Settings,
+    key_field: str | None,
+) -> None:
+    """Send all documents, and wait until they are delivered.
+
+    Raises:
+        CommandError: a document can't be delivered, a file can't be read, or the user interrupts.
+    """
+    key_of = key_format(settings, key_field).identify
+    try:
+        with byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance:
+            for chunk in inputs.chunks(sender.limit):
+                misread.look(chunk)
+                for number, line in enumerate(chunk):
+                    pace.wait()
+                    sender.add(line, key_of)
+                    if not number % _REPORT_EVERY:
+                        advance(inputs.position, sender.delivered)
+                advance(inputs.position, sender.delivered)
+            sender.finish(lambda: advance(inputs.position, sender.delivered))
+    except KeyboardInterrupt:
+        sender.give_up()
+        raise CommandError(f"interrupted: {sender.summary()}", 130) from None
+    except (CommandError, FileError) as error:
+        sender.give_up()
+        raise CommandError(
+            f"{error}; {sender.summary()}", status_of(error) or EXIT_FAILED
+        ) from None
 
 
 class _Misread:
@@ -154,7 +207,7 @@ class _Sender:
 
     def __init__(self, settings: Settings, topic: str, limit: int) -> None:
         self._topic = topic
-        self._limit = limit
+        self.limit = limit
         self.sent = 0
         self.delivered = 0
         self.refused = 0
@@ -182,7 +235,7 @@ class _Sender:
         """Send a document under its key, or count it if that can't be."""
         if line.fault:
             self._pass_over(line.key, line.fault)
-        elif line.size > self._limit + 2:
+        elif line.size > self.limit + 2:
             self._refuse(line.key, line.size)
         else:
             value = line.value
@@ -226,7 +279,7 @@ class _Sender:
         if self.refused:
             raise CommandError(
                 f"{self.summary()}; {counted(self.refused, 'line is', 'lines are')} larger than the"
-                f" topic accepts ({self._limit} bytes): the first is {self.first_refused}",
+                f" topic accepts ({self.limit} bytes): the first is {self.first_refused}",
                 EXIT_FAILED,
             )
 

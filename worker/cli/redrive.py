@@ -7,10 +7,11 @@ one leaves out.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import replace
+from typing import Annotated
+
+import typer
 
 from worker.admin.cluster import Cluster
 from worker.admin.create import create_redrive
@@ -22,6 +23,7 @@ from worker.bus import BusError, Fenced
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.config import KafkaOptions
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import App, Bootstrap, Config, for_kafka
 from worker.loop.options import LoopOptions
 from worker.settings.model import Settings
 from worker.topology import Topology
@@ -36,14 +38,31 @@ _NAMED = 20
 """How many refused documents to name; the progress topic has all of them."""
 
 
-def redrive(settings: Settings, *, reasons: Collection[str], limit: int | None) -> None:
-    """Send rejected documents to the documents topic again, and print how many.
+def redrive(
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    reason: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODE",
+            help="Only documents rejected for this reason, such as no-text; may be repeated."
+            " Default: all but poison and null-text, which must be named.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Most documents to send."),
+    ] = None,
+) -> None:
+    """Send rejected documents through the filter again, exactly once each.
 
-    Raises:
-        CommandError: a topic is missing or has the wrong settings, another redrive took over,
-            Kafka failed, or documents were refused.
+    Documents that were rejected as poison have killed workers. They only go with --reason poison.
+    Deletes of a change feed (null-text) only go with --reason null-text: they may forget what came
+    after them.
     """
-    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+    settings = for_kafka(config, bootstrap, app)
     options = settings.kafka_options()
     delivery_ms = max(options.transaction_timeout_ms, _DELIVERY_MS)
     transaction_ms = delivery_ms + _GIVING_UP_MS
@@ -58,7 +77,7 @@ def redrive(settings: Settings, *, reasons: Collection[str], limit: int | None) 
             bus(patient, largest),
             topology,
             counts,
-            reasons=reasons,
+            reasons=tuple(reason or ()),
             limit=limit,
             options=LoopOptions(transaction_seconds=delivery_ms / 1_000),
             tell=tell,

@@ -55,7 +55,7 @@ COMMANDS = {
     },
     KAFKA: {
         "run": (
-            "worker.cli.kafka_commands:run",
+            "worker.cli.run:run",
             "Run a worker. Start more workers to scale out.",
         ),
         "serve": (
@@ -66,7 +66,7 @@ COMMANDS = {
             ),
         ),
         "feed": (
-            "worker.cli.kafka_commands:feed",
+            "worker.cli.feed:feed",
             "Publish the documents in files: lines of JSON unchanged, and others as JSON.",
         ),
         "watch": (
@@ -74,7 +74,7 @@ COMMANDS = {
             "Show rates, verdicts, lag and the latest duplicates live; q quits.",
         ),
         "redrive": (
-            "worker.cli.kafka_commands:redrive",
+            "worker.cli.redrive:redrive",
             "Send rejected documents through the filter again, exactly once each.",
         ),
         "allow": (
@@ -86,7 +86,7 @@ COMMANDS = {
             "Have the index forget documents, and say when nothing is left of them.",
         ),
         "skip": (
-            "worker.cli.kafka_commands:skip",
+            "worker.cli.skip:skip",
             (
                 "Have the workers reject a batch of documents that can't be unpacked, and go on"
                 " after it."

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from time import time
+from typing import Annotated
+
+import typer
 
 from worker.admin.checks import topic_problems
 from worker.admin.cluster import Cluster
@@ -17,6 +21,17 @@ from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.queues import Queues
 from worker.cli.errors import ending_at_once, last_line
+from worker.cli.options import (
+    App,
+    Bootstrap,
+    Config,
+    Http,
+    LogFormat,
+    LogLevel,
+    StateDir,
+    address,
+    settings_of,
+)
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations.log import FollowedPlan
 from worker.generations.plan import Plan
@@ -36,7 +51,54 @@ from worker.visible import counted
 _log = logging.getLogger(__name__)
 
 
-def run(settings: Settings) -> None:
+def run(
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STAGES",
+            help="Comma-separated stages to run: fingerprint, index, route. Default: all.",
+        ),
+    ] = None,
+    instance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Stable name of the worker. Default: generated, and kept in the state directory.",
+        ),
+    ] = None,
+    state_dir: StateDir = None,
+    http: Http = None,
+    no_http: Annotated[
+        bool, typer.Option("--no-http", help="Don't serve metrics and health.")
+    ] = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+) -> None:
+    """Run a worker. Start more workers to scale out."""
+    host, port = address(http)
+    kind = log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT")
+    with last_line(kind, begun=False):
+        settings = settings_of(
+            config,
+            bootstrap,
+            app,
+            worker__stages=stages,
+            worker__instance=instance,
+            worker__state_dir=state_dir,
+            worker__http=False if no_http else None,
+            worker__http_host=host,
+            worker__http_port=port,
+            worker__log_level=log_level,
+            worker__log_format=log_format,
+        )
+    run_worker(settings)
+
+
+def run_worker(settings: Settings) -> None:
     """Run a worker until SIGTERM or SIGINT. It waits for Kafka if that is away.
 
     Raises:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import closing
 from functools import partial
+from typing import Annotated
+
+import typer
 
 from worker.admin.bad_batch import Attempts, Outcome, end_of
 from worker.admin.cluster import Cluster
@@ -13,6 +15,7 @@ from worker.admin.reindex.in_use import in_use
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import App, Bootstrap, Config, Json, for_kafka
 from worker.cli.screen import print_json
 from worker.generations.log import change_plan
 from worker.generations.plan import Plan
@@ -25,25 +28,40 @@ _LEAST_MEMORY = 64 << 20
 
 
 def skip(
-    settings: Settings,
-    partition: int,
-    offset: int,
+    partition: Annotated[
+        int,
+        typer.Argument(metavar="PARTITION", min=0, help="Partition of the documents topic."),
+    ],
+    offset: Annotated[
+        int,
+        typer.Argument(
+            metavar="OFFSET", min=0, help="Offset of the batch, as the worker's last line has it."
+        ),
+    ],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
     *,
-    to: int | None,
-    yes: bool,
-    as_json: bool,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="OFFSET",
+            help="The offset after the range to reject. Default: that after the batch, which is"
+            " searched for.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it. Without this option, only say what would be done.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Find the batch at an offset, and with ``yes`` have workers reject it unread.
+    """Have the workers reject a batch of documents that can't be unpacked, and go on after it.
 
-    ``to`` is the offset after the range to set aside; then nothing is tried.
-
-    Raises:
-        CommandError: the batch can be read, the offset is not one of the log, or all workers have
-            passed it.
-        ConfigurationError: the settings are not those of the application.
-        BusError: Kafka failed.
+    A few kilobytes can unpack to more memory than a worker has. It then ends with a line that
+    names the batch. All offsets of the batch go to the rejected topic, without their values.
     """
-    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+    settings = for_kafka(config, bootstrap, app)
     cluster = Cluster(settings.kafka_options())
     refuse_others(cluster, settings)  # A first plan says what the settings are.
     plan = in_use(cluster, settings)

@@ -30,7 +30,7 @@ def settings_file() -> str:
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Return the settings with which workers and servers begin, in their order; none runs."""
     settings: list[Settings] = []
-    monkeypatch.setattr(worker.cli.run, "run", settings.append)
+    monkeypatch.setattr(worker.cli.run, "run_worker", settings.append)
     monkeypatch.setattr(worker.cli.serve, "serve", settings.append)
     return settings
 
