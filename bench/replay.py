@@ -26,7 +26,7 @@ from worker.bus import Record, RecordBatch, TopicPartition, each
 from worker.bus.memory.bus import MemoryBus
 from worker.index.snapshots.repository import Repository
 from worker.index.snapshots.shipper import Shipper
-from worker.index.snapshots.verification import Verification
+from worker.index.snapshots.soundness import Verification
 from worker.offline.embedded import create_topics
 from worker.settings.loading import load
 

@@ -21,16 +21,16 @@ from worker.generations.modes import IN_USE, Mode
 from worker.groups.joining import Kept
 from worker.groups.store import GroupStore, Terms
 from worker.index.directory import ShardDirectories
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.leftovers import Leftovers
 from worker.index.memory import StoreMemory
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.rocksdb import StoreOptions
+from worker.index.snapshots.manifest import read_key
 from worker.index.snapshots.repository import Repository
 from worker.index.snapshots.shipper import Shipper
-from worker.index.snapshots.signing import read_key
-from worker.index.snapshots.verification import Verification
+from worker.index.snapshots.soundness import Verification
 from worker.index.standby import Standby
 from worker.index.store import BandStore
 from worker.journal import Journal

@@ -12,7 +12,7 @@ from lsh._core import Damaged, Decision, Opening, Plan, Query, Shard, Writes, ch
 from lsh.index import BucketRules, DocumentBatch
 from worker.index.contents import Contents
 from worker.index.keyspace import CELLS, HEADER, RENEWALS, RUNS, Range, number_in, of_run
-from worker.index.spans import span
+from worker.index.rocksdb import span
 
 _RENEWAL = struct.Struct("<qB")
 

@@ -9,7 +9,7 @@ import pytest
 from lsh.parameters import SCHEME_VERSION
 from lsh.text import NORMALISER_VERSION, UNICODE_VERSION
 from tests.support.command_line import ROOT
-from worker.index import header
+from worker.index import keyspace
 from worker.index.snapshots import manifest
 from worker.offline import state_versions
 from worker.wire import codec
@@ -21,7 +21,7 @@ FRAMES = ", ".join(map(str, codec.VERSIONS.values()))
     ("what", "version"),
     [
         ("frames on", FRAMES),
-        ("the store of a shard", header.FORMAT_VERSION),
+        ("the store of a shard", keyspace.FORMAT_VERSION),
         ("manifests of snapshots", manifest.FORMAT_VERSION),
         ("the state of `dedupe --state`", state_versions.FORMAT_VERSION),
         ("fingerprints,", f"{SCHEME_VERSION}, {NORMALISER_VERSION}, {UNICODE_VERSION}"),
@@ -37,7 +37,7 @@ def test_the_changelog_has_the_versions_of_the_newest_formats() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(r"^### Formats\n\n(.+?)\.\n\[Upgrade\]", text, re.MULTILINE | re.DOTALL)
     assert found is not None
-    stores = f"stores {header.FORMAT_VERSION}, snapshots {manifest.FORMAT_VERSION}"
+    stores = f"stores {keyspace.FORMAT_VERSION}, snapshots {manifest.FORMAT_VERSION}"
     assert found[1] == (
         f"Fingerprints {SCHEME_VERSION}, normaliser {NORMALISER_VERSION} (Unicode"
         f" {UNICODE_VERSION}), frames {FRAMES.replace(', ', ' and ')}, {stores}, state of `dedupe`"

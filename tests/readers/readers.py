@@ -49,8 +49,7 @@ from worker.formats.unreadable import Deleted, Unreadable
 from worker.generations.log import load as load_plan
 from worker.generations.plan import Plan
 from worker.index.errors import HeaderMismatch, StoreDamaged
-from worker.index.header import check_header, pack_header
-from worker.index.keyspace import Progress
+from worker.index.keyspace import Progress, check_header, pack_header
 from worker.index.rocksdb import check_mode
 from worker.index.snapshots.manifest import FileEntry, Manifest, ManifestError
 from worker.index.snapshots.manifest import decode as decode_manifest
@@ -464,7 +463,7 @@ def _own_files() -> Iterator[Reader]:
     header = pack_header({"layout": "x", "shard": 1})
     yield Reader(
         "header of a store",
-        ("worker.index.header",),
+        ("worker.index.keyspace",),
         lambda value: check_header(value, {"layout": "x", "shard": 1}, Path("store")),
         (StoreDamaged, HeaderMismatch),
         (header,),

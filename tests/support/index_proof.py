@@ -12,8 +12,7 @@ from worker.app import Application
 from worker.bus import Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.index.directory import beside
-from worker.index.log_range import LogRange
-from worker.index.recovery import Recovery
+from worker.index.recovery import LogRange, Recovery
 from worker.index.restore_progress import RestoreProgress
 from worker.index.snapshots.soundness import rotten
 from worker.settings.model import Settings

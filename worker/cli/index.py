@@ -12,9 +12,8 @@ from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import line, print_json, screen, shown
 from worker.index.directory import stores_in
 from worker.index.errors import StoreDamaged
-from worker.index.inspection import inspect_store, verify_store
+from worker.index.inspection import Statistics, inspect_store, store_statistics, verify_store
 from worker.index.read_only import StoreFacts
-from worker.index.statistics import Statistics, store_statistics
 from worker.offline.state_versions import StateError, current_index
 from worker.settings.model import Settings
 from worker.visible import counted, tell

@@ -16,17 +16,15 @@ from worker.cli.index import size, stores, time_of
 from worker.cli.screen import line, print_json, screen, shown
 from worker.index.directory import ShardDirectories, shard_name
 from worker.index.errors import StoreDamaged
-from worker.index.header import StoreHeader
 from worker.index.inspection import inspect_store
-from worker.index.log_range import LogRange
-from worker.index.recovery import Recovery
+from worker.index.keyspace import StoreHeader
+from worker.index.recovery import LogRange, Recovery
 from worker.index.restore_progress import RestoreProgress
 from worker.index.rocksdb import StoreOptions
-from worker.index.snapshots.manifest import Manifest
+from worker.index.snapshots.manifest import Manifest, read_key
 from worker.index.snapshots.repository import Repository
 from worker.index.snapshots.shipper import Shipper
-from worker.index.snapshots.signing import read_key
-from worker.index.snapshots.verification import Verification
+from worker.index.snapshots.soundness import Verification
 from worker.process.state_directory import locked
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings

@@ -31,7 +31,7 @@ from worker.groups.matches import Found, merged
 from worker.groups.reading import GroupsReader
 from worker.groups.rows import HEADER, PENDING, PROGRESS, Progress, key, number
 from worker.index.errors import StoreDamaged
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.rocksdb import check_mode, opened, wait_for_room
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings.memory import GROUPS_BUFFER, GROUPS_CACHE

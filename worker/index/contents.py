@@ -22,8 +22,8 @@ from worker.index.keyspace import (
     of_run,
     page_key,
 )
+from worker.index.rocksdb import span
 from worker.index.run_tables import Pages
-from worker.index.spans import span
 
 DOCUMENTS_A_PAGE = 8
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Literal
 
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.leftovers import Leftovers
 from worker.index.memory import StoreMemory
 from worker.index.rocksdb import StoreOptions

@@ -1,4 +1,4 @@
-"""The keys of a shard's store, in order, and how the store's own values are packed.
+"""The keys of a shard's store, in order, and how its header and progress are packed.
 
 =================  ==========================================================================
 ``f6``             verdicts of documents, by number (8 bytes)
@@ -25,11 +25,15 @@ progress, the corrections and the tiles; see `core/src/index/shard/keyspace.rs`.
 
 from __future__ import annotations
 
+import json
 import struct
 from binascii import crc32
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from lsh.index import NO_TIME
+from worker.index.errors import HeaderMismatch, StoreDamaged
+from worker.untrusted import NOT_READ
 
 
 class Range(NamedTuple):
@@ -137,3 +141,56 @@ def number_in(key: bytes) -> int:
         return int(_number.unpack(key)[1])
     except struct.error as error:
         raise ValueError(f"{key.hex()} is not the key of a number") from error
+
+
+FORMAT_VERSION = 14
+"""Earlier versions have other keys or values, or were judged by other rules; none is read."""
+
+StoreHeader = dict[str, str | int | float | bool]
+
+
+def pack_header(header: StoreHeader) -> bytes:
+    """Return the bytes of a store's header, with the version of its format."""
+    return json.dumps({"format": FORMAT_VERSION, **header}, sort_keys=True).encode()
+
+
+def unpack_header(packed: bytes, path: Path) -> StoreHeader:
+    """Return the header that `pack_header` packed, without the version.
+
+    Raises:
+        StoreDamaged: it can't be read.
+    """
+    header = _load(packed, path)
+    header.pop("format", None)
+    return header
+
+
+def check_header(packed: bytes, wanted: StoreHeader, path: Path) -> None:
+    """Check the header of a store against the one that is wanted.
+
+    Raises:
+        HeaderMismatch: they differ; the message says how.
+        StoreDamaged: it can't be read.
+    """
+    found = _load(packed, path)
+    version = found.pop("format", None)
+    if version != FORMAT_VERSION:
+        raise HeaderMismatch(
+            f"{path} has format {version}, and this neardup reads {FORMAT_VERSION}:"
+            " begin with a new index, or run the version that made this one"
+        )
+    if found == wanted:
+        return
+    differences = [
+        f"{name}: it has {found.get(name, 'none')}, the settings say {wanted.get(name, 'none')}"
+        for name in sorted(found.keys() | wanted.keys())
+        if found.get(name) != wanted.get(name)
+    ]
+    raise HeaderMismatch(f"{path} was made with other parameters ({'; '.join(differences)})")
+
+
+def _load(packed: bytes, path: Path) -> StoreHeader:
+    try:
+        return dict(json.loads(packed))
+    except (*NOT_READ, TypeError) as error:
+        raise StoreDamaged(f"{path}: its header can't be read: {error}") from error

@@ -6,8 +6,7 @@ import logging
 import threading
 
 from worker.index.errors import Unrecoverable
-from worker.index.log_range import LogRange
-from worker.index.recovery import Recovery
+from worker.index.recovery import LogRange, Recovery
 from worker.index.restore_progress import RestoreProgress
 from worker.index.snapshots.repository import Interrupted
 from worker.index.store import BandStore

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from rocksdict import Rdict, WriteBatch
 
 from worker.index.keyspace import FORGOTTEN, RECORDS, number_in, number_key
-from worker.index.spans import span
+from worker.index.rocksdb import span
 
 _SHARE = 0.5
 """Of the time that is allowed, how much passes before the files are compacted."""

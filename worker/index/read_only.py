@@ -11,7 +11,6 @@ from lsh._core import Opening, Shard, check
 from worker.closing import Closing
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
-from worker.index.header import StoreHeader, check_header, unpack_header
 from worker.index.keyspace import (
     COVERAGE,
     HEADER,
@@ -21,10 +20,12 @@ from worker.index.keyspace import (
     RUNS,
     VERDICTS,
     Progress,
+    StoreHeader,
+    check_header,
+    unpack_header,
 )
-from worker.index.rocksdb import check_mode
+from worker.index.rocksdb import ReadingEnded, check_mode, span
 from worker.index.run_tables import Pages, family_names
-from worker.index.spans import ReadingEnded, span
 from worker.index.store_reader import StoreReader, read
 from worker.stages.order import Coverage
 

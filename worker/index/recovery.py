@@ -1,18 +1,22 @@
-"""Opens a shard's store: the local one, one from a snapshot, or an empty one."""
+"""Opens a shard's store: the local one, one from a snapshot, or an empty one.
+
+Which can be used depends on the range of the shard's log, and on the damage that was found in
+stores before: a worker must not restore a bad snapshot for ever.
+"""
 
 from __future__ import annotations
 
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 
-from worker.index.damage_history import DamageHistory
 from worker.index.directory import ShardDirectories, beside
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
-from worker.index.log_range import LogRange
 from worker.index.restore_progress import RestoreProgress
 from worker.index.snapshots.manifest import Manifest
 from worker.index.snapshots.repository import (
@@ -20,6 +24,7 @@ from worker.index.snapshots.repository import (
     Repository,
     ShardSnapshots,
     SnapshotDamaged,
+    file_digest,
 )
 from worker.index.snapshots.soundness import rotten
 from worker.index.snapshots.storage import sync_directory
@@ -28,6 +33,139 @@ from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.order import Coverage
 
 _log = logging.getLogger(__name__)
+
+_ROUNDS = 3
+"""How often a shard is rebuilt from the same snapshot, or the log, without getting further."""
+
+
+@dataclass(slots=True)
+class _Shard:
+    """Where a shard's stores came from, and how far they got."""
+
+    source: Manifest | None = None
+    made_from: str = "what was here"
+    reached: int = -1
+    rounds: Counter[str] = field(default_factory=Counter)
+    why: str = ""
+    suspect: bool = False
+    """Whether the last store that was put aside still has to be examined."""
+
+
+class DamageHistory:
+    """The damage history of all shards. Use each shard from one thread at a time."""
+
+    def __init__(self) -> None:
+        """Begin with an empty history."""
+        self._shards: dict[int, _Shard] = {}
+
+    def made_from(self, shard: int, source: Manifest | None) -> None:
+        """Note what a shard's store is made from: a snapshot, or the log alone if None."""
+        known = self._shards.setdefault(shard, _Shard())
+        known.source = source
+        known.made_from = f"the snapshot at offset {source.offset}" if source else "the log"
+
+    def note(self, shard: int, offset: int, why: str) -> None:
+        """Note that a store was found damaged at an offset."""
+        known = self._shards.setdefault(shard, _Shard())
+        if offset > known.reached:
+            known.reached = offset
+            known.rounds.clear()
+        known.rounds[known.made_from] += 1
+        known.why = why
+        known.suspect = True
+
+    def suspect(self, shard: int) -> None:
+        """Note that a store could not be opened."""
+        self._shards.setdefault(shard, _Shard()).suspect = True
+
+    def circle(self, shard: int) -> str | None:
+        """Return why rebuilding the shard again is useless; None if it may help."""
+        known = self._shards.get(shard)
+        if known is None or known.rounds[known.made_from] < _ROUNDS:
+            return None
+        tried = ", ".join(f"{name} ({count}x)" for name, count in known.rounds.items())
+        return f"no store got past offset {known.reached}; tried {tried}; last failure: {known.why}"
+
+    def examine(
+        self,
+        shard: int,
+        aside: Path,
+        snapshots: ShardSnapshots,
+        on_bytes: Callable[[int], None],
+    ) -> None:
+        """Find out whether the snapshots are to blame for a store that was put aside.
+
+        A corrupt table that the snapshots also have was corrupt when it was shipped. If all
+        tables are sound, but the store was found damaged at the same point as the one before,
+        the snapshot that it was made from is to blame.
+        """
+        known = self._shards.get(shard)
+        if known is None or not known.suspect:
+            return
+        try:
+            found = rotten(sorted(aside.glob("*.sst")), on_bytes=on_bytes)
+        except OSError as error:
+            _log.warning("shard %d: the store put aside can't be examined: %s", shard, error)
+            known.suspect = False
+            return
+        digests = {file_digest(aside / name): name for name in found}
+        for digest in sorted(snapshots.holds(digests)):
+            name = digests[digest]
+            snapshots.distrust(digest, f"{name} is corrupt: {found[name]}")
+        for name, why in found.items():
+            _log.warning("shard %d: table %s of the store put aside: %s", shard, name, why)
+        if not found and known.source is not None and known.rounds.total() > 1:
+            snapshots.distrust(known.source.name, known.why)
+        known.suspect = False
+
+
+class LogRange(NamedTuple):
+    """The half-open range of offsets in a shard's log, and its group's committed offset.
+
+    ``forgets`` is whether brokers delete from the log what is older than the index remembers. They
+    also delete the markers of transactions behind its last frame, of which no offset is committed.
+    """
+
+    low: int
+    high: int
+    committed: int
+    forgets: bool = False
+
+    def start(self, offset: int) -> int:
+        """Return where a store at this offset reads on: past markers that were deleted."""
+        return max(offset, self.low) if self.reaches(offset) else offset
+
+    def reaches(self, offset: int) -> bool:
+        """Return whether the log has every frame from this offset on, as far as that can be told.
+
+        A frame is never alone: the marker of its transaction follows it. So if a single offset is
+        missing, it was a marker. Several markers follow one another if workers wrote in turns. So
+        where the group is, nothing is taken to be missing: frames tile, and the next one shows if
+        some were deleted that nobody has read.
+        """
+        if offset >= self.low:
+            return True
+        return self.forgets and offset > 0 and offset in {self.low - 1, self.committed}
+
+    @property
+    def beginning(self) -> int | None:
+        """Return the offset of a new store; None if the log is needed from before its start."""
+        if self.low == 0:
+            return 0
+        if not (self.forgets and self.reaches(self.committed)):
+            return None
+        return min(self.low, self.committed)
+
+    def objection(self, offset: int) -> str | None:
+        """Return why a store at this offset can't continue; None if it can."""
+        if offset > self.high:
+            return f"its offset {offset} is after the end of the log, {self.high}"
+        if offset > self.committed:
+            return f"its offset {offset} is past the group's, {self.committed}"
+        if offset > 0 and not self.reaches(offset):
+            return f"its offset {offset} is before the start of the log, {self.low}"
+        return None
+
 
 _REPLAYED_A_SECOND = 40_000
 _FETCHED_A_SECOND = 100_000_000

@@ -1,16 +1,18 @@
-"""The options of a shard's RocksDB, and the limits at which writes wait."""
+"""A shard's RocksDB: its options, the limits at which writes wait, and complete reads of ranges."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from rocksdict import BlockBasedOptions, DBCompressionType, Options, Rdict
 
 from worker.index.errors import StoreDamaged
+from worker.index.keyspace import Range
 from worker.index.memory import StoreMemory
 from worker.untrusted import NOT_READ
 
@@ -184,3 +186,25 @@ def wait_for_room(
                 files,
             )
     return waited
+
+
+class ReadingEnded(Exception):
+    """A range of a store can't be read to its end."""
+
+
+def span(db: Rdict, keys: Range) -> Iterator[tuple[bytes, bytes]]:
+    """Return the keys and values in a range of keys, in order.
+
+    rocksdict's iterator silently ends at a block that it can't read. The range was read
+    completely only if a key past it follows. Every store has one: its header.
+
+    Raises:
+        ReadingEnded: no key past the range follows.
+    """
+    low, high = keys
+    pairs = db.items(from_key=low) if low else db.items()
+    for key, value in cast("Iterator[tuple[bytes, bytes]]", pairs):
+        if key >= high:
+            return
+        yield key, value
+    raise ReadingEnded(f"a block past {low.hex() or 'the start'} can't be read")

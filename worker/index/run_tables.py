@@ -25,7 +25,7 @@ from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
 from lsh._core import Plan, Query
 from worker.index.keyspace import CELLS, HEADER, Range, of_run
-from worker.index.spans import span
+from worker.index.rocksdb import span
 
 _PREFIX = "run-"
 _FOLDER = "unfinished"

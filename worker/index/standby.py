@@ -19,8 +19,7 @@ from worker.bus import (
 )
 from worker.index.directory import ShardDirectories
 from worker.index.errors import StoreDamaged
-from worker.index.log_range import LogRange
-from worker.index.recovery import Recovery
+from worker.index.recovery import LogRange, Recovery
 from worker.index.store import BandStore
 from worker.index.warm_shards import Warm, WarmShard, WarmShards
 from worker.stages.order import FrameOutOfPlace

@@ -23,11 +23,21 @@ from lsh.index import BucketRules, DocumentBatch
 from worker.corrections.state import Corrections
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
-from worker.index.header import StoreHeader, check_header, pack_header
-from worker.index.keyspace import CORRECTIONS, COVERAGE, HEADER, PROGRESS, RUNS, Progress
+from worker.index.keyspace import (
+    CORRECTIONS,
+    COVERAGE,
+    HEADER,
+    PROGRESS,
+    RUNS,
+    Progress,
+    StoreHeader,
+    check_header,
+    pack_header,
+)
 from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.rocksdb import (
+    ReadingEnded,
     StoreOptions,
     check_mode,
     for_tables,
@@ -36,7 +46,6 @@ from worker.index.rocksdb import (
     wait_for_room,
 )
 from worker.index.run_tables import RunTables, family_names
-from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader, read
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.judge import Parts

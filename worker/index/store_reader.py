@@ -13,8 +13,8 @@ from lsh._core import Damaged, Matches, Opening, Shard
 from lsh.index import BucketRules, DocumentBatch, Match
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import Range
+from worker.index.rocksdb import span
 from worker.index.run_tables import Pages
-from worker.index.spans import span
 from worker.stages.answers import listed
 
 _AT_ONCE = 64

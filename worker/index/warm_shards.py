@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 from worker.bus import Record, TopicPartition
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
-from worker.index.log_range import LogRange
 from worker.index.opening import Opening
-from worker.index.recovery import Recovery
+from worker.index.recovery import LogRange, Recovery
 from worker.index.store import BandStore
 
 _log = logging.getLogger(__name__)

@@ -30,9 +30,8 @@ from worker.groups.matches import by_rows
 from worker.groups.reading import GroupsReader
 from worker.groups.store import GroupStore, GroupsUnusable
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
-from worker.index.log_range import LogRange
 from worker.index.opening import Opening
-from worker.index.recovery import Recovery
+from worker.index.recovery import LogRange, Recovery
 from worker.index.store import BandStore
 from worker.index.store_reader import StoreReader
 from worker.serve.shard_lock import ShardLock

@@ -11,7 +11,7 @@ from lsh import SWITCHES
 from worker.closing import Closing
 from worker.index.directory import stores_in
 from worker.index.errors import HeaderMismatch, StoreDamaged
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.read_only import ReadOnlyStore
 from worker.index.store_reader import StoreReader
 from worker.offline.filter import offline_settings

@@ -17,7 +17,7 @@ from tests.support.texts import near_copies
 from worker.index.errors import StoreDamaged
 from worker.index.inspection import Findings, verify_store
 from worker.index.keyspace import OPEN_RUN
-from worker.index.spans import span
+from worker.index.rocksdb import span
 from worker.index.store import BandStore
 from worker.process.state_directory import locked
 

@@ -9,9 +9,8 @@ from time import monotonic
 
 from worker.bus import Claim, OffsetOutOfRange, Record, TopicPartition
 from worker.index.directory import ShardDirectories
-from worker.index.header import StoreHeader
-from worker.index.log_range import LogRange
-from worker.index.recovery import Recovery
+from worker.index.keyspace import StoreHeader
+from worker.index.recovery import LogRange, Recovery
 from worker.index.standby import Standby
 from worker.index.store import BandStore
 

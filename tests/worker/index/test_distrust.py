@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from time import time
 
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import ShardSnapshots
 from worker.index.snapshots.storage import Storage

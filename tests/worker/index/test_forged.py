@@ -17,8 +17,7 @@ from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_everything
 from worker.index.errors import StoreDamaged
-from worker.index.header import pack_header
-from worker.index.keyspace import HEADER, PROGRESS
+from worker.index.keyspace import HEADER, PROGRESS, pack_header
 from worker.index.read_only import ReadOnlyStore
 from worker.index.store import BandStore
 

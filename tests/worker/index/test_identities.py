@@ -10,8 +10,7 @@ import numpy as np
 from tests.support.filling import random_documents
 from tests.worker.index.decisions import RULES, WINDOW, Document, batch
 from worker.index.keyspace import ID_LISTS
-from worker.index.rocksdb import StoreOptions
-from worker.index.spans import span
+from worker.index.rocksdb import StoreOptions, span
 from worker.index.store import BandStore
 from worker.index.store_reader import matches_of
 

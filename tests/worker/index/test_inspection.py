@@ -20,8 +20,7 @@ from worker.index.keyspace import (
     Progress,
     Range,
 )
-from worker.index.rocksdb import StoreOptions
-from worker.index.spans import span
+from worker.index.rocksdb import StoreOptions, span
 from worker.index.store import BandStore
 
 RUN = 20

@@ -20,7 +20,7 @@ from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
 from worker.index.directory import ShardDirectories, beside
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.leftovers import Leftovers, keep_looking, look_seconds, look_through
 from worker.loop.loop import Loop
 from worker.metrics import table

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.filling import RULES, fill
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.memory import StoreMemory
 from worker.index.rocksdb import StoreOptions
 from worker.index.store import BandStore

@@ -16,7 +16,7 @@ from tests.worker.wire.samples import FINGERPRINTS
 from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory.bus import MemoryBus
 from worker.index.directory import ShardDirectories
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.restore_progress import RestoreProgress
@@ -24,8 +24,8 @@ from worker.index.rocksdb import StoreOptions
 from worker.index.snapshots.manifest import Manifest
 from worker.index.snapshots.repository import Repository, ShardSnapshots
 from worker.index.snapshots.shipper import Shipper
+from worker.index.snapshots.soundness import Verification
 from worker.index.snapshots.storage import Storage
-from worker.index.snapshots.verification import Verification
 from worker.index.store import BandStore
 from worker.loop.loop import Loop
 from worker.process.watchdog import Pulse, Watchdog

@@ -13,8 +13,7 @@ from tests.support.filling import RULES, fill, random_documents
 from tests.support.killed_disk import left_by_kill
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import FILTERS
-from worker.index.rocksdb import StoreOptions
-from worker.index.spans import span
+from worker.index.rocksdb import StoreOptions, span
 from worker.index.store import BandStore
 from worker.index.store_reader import ShardAnswer
 

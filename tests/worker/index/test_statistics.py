@@ -14,9 +14,9 @@ from tests.support.corpus import scaled
 from tests.worker.index.decisions import RULES, WINDOW, batch, drawn_documents, with_forgotten
 from worker.index.contents import Key
 from worker.index.errors import StoreDamaged
+from worker.index.inspection import store_statistics
 from worker.index.read_only import ReadOnlyStore
 from worker.index.rocksdb import StoreOptions
-from worker.index.statistics import store_statistics
 from worker.index.store import BandStore
 
 COLUMNS = [0, 1, 2, 3]

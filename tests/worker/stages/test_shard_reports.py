@@ -18,8 +18,8 @@ from tests.support.texts import near_copies
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
 from worker.index.directory import stores_in
+from worker.index.inspection import store_statistics
 from worker.index.rocksdb import StoreOptions
-from worker.index.statistics import store_statistics
 from worker.index.store import BandStore
 from worker.metrics import table
 from worker.metrics.metrics import Metrics

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from worker.index.directory import shard_name
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.snapshots.manifest import (
     MOST_BYTES,
     FileEntry,

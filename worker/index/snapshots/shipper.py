@@ -14,11 +14,10 @@ from time import monotonic, time
 from worker.bus import BusError
 from worker.index.directory import beside
 from worker.index.errors import StoreDamaged
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import Interrupted, Repository, ShardSnapshots, file_digest
-from worker.index.snapshots.soundness import check_opening, rotten
-from worker.index.snapshots.verification import Verification
+from worker.index.snapshots.soundness import Verification, check_opening, rotten
 from worker.index.store import BandStore
 from worker.metrics import table
 from worker.metrics.metrics import Metrics

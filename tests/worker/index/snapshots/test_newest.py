@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.filling import fill
-from worker.index.header import StoreHeader
+from worker.index.keyspace import StoreHeader
 from worker.index.snapshots.repository import Repository, ShardSnapshots
 from worker.index.snapshots.shipper import Shipper
-from worker.index.snapshots.verification import Verification
+from worker.index.snapshots.soundness import Verification
 from worker.index.store import BandStore
 from worker.metrics import table
 from worker.metrics.metrics import Metrics

@@ -17,16 +17,14 @@ from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_one
 from worker.bus import TopicPartition
 from worker.index.directory import ShardDirectories, beside
 from worker.index.errors import Unrecoverable
-from worker.index.header import StoreHeader
-from worker.index.log_range import LogRange
+from worker.index.keyspace import StoreHeader
 from worker.index.owner import OwnedShards
-from worker.index.recovery import Recovery
+from worker.index.recovery import LogRange, Recovery
 from worker.index.restore_progress import RestoreProgress
 from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import Repository, ShardSnapshots
 from worker.index.snapshots.shipper import Shipper
-from worker.index.snapshots.soundness import rotten
-from worker.index.snapshots.verification import Verification
+from worker.index.snapshots.soundness import Verification, rotten
 from worker.index.store import BandStore
 from worker.stages.base import StageError
 

@@ -18,7 +18,7 @@ from worker.generations.modes import Part
 from worker.generations.plan import Plan
 from worker.index.snapshots.repository import Repository, ShardSnapshots
 from worker.index.snapshots.shipper import Shipper
-from worker.index.snapshots.verification import Verification
+from worker.index.snapshots.soundness import Verification
 from worker.index.store import BandStore
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics

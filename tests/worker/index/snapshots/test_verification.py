@@ -17,15 +17,14 @@ from tests.support.filling import fill
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_everything
 from worker.index.directory import ShardDirectories, beside
 from worker.index.errors import StoreDamaged
-from worker.index.header import StoreHeader
-from worker.index.log_range import LogRange
-from worker.index.recovery import Recovery
+from worker.index.keyspace import StoreHeader
+from worker.index.recovery import LogRange, Recovery
 from worker.index.restore_progress import RestoreProgress
 from worker.index.snapshots.manifest import FileEntry, Manifest
 from worker.index.snapshots.repository import Interrupted, Repository, ShardSnapshots
 from worker.index.snapshots.shipper import Shipper
+from worker.index.snapshots.soundness import Damage, Verification
 from worker.index.snapshots.storage import Storage
-from worker.index.snapshots.verification import Damage, Verification
 from worker.index.store import BandStore
 from worker.metrics import table
 from worker.metrics.metrics import Metrics

@@ -11,7 +11,7 @@ import pytest
 from tests.support.breadth import slow
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_everything
-from worker.index.snapshots.signing import read_key
+from worker.index.snapshots.manifest import read_key
 from worker.settings.errors import ConfigurationError
 
 Change = Callable[[Path], None]
