@@ -13,7 +13,7 @@ import msgspec
 from worker.bus import Bus, BusError, LogReader, TopicPartition
 from worker.closing import Closing
 from worker.observe.feed import Rejection
-from worker.observe.lag import Lag, LagMeter, committed_of, inputs_of, slowest
+from worker.observe.lag import Lag, StageLags
 from worker.settings.errors import ConfigurationError
 from worker.topology import STAGES, Topology
 from worker.visible import visible
@@ -101,8 +101,8 @@ class FlowLooks(Closing):
         self._owners = owners
         self._clock = clock
         self._looks: deque[_Look] = deque()
-        self._readers: dict[str, LogReader] = {}
-        self._meters: dict[str, LagMeter] = {}
+        self._reader: LogReader | None = None
+        self._lags: StageLags | None = None
         self._owned: Mapping[int, str] = {}
         self._trouble: str | None = None
 
@@ -154,52 +154,30 @@ class FlowLooks(Closing):
 
     def _look(self) -> _Look:
         topology = self._topology
-        read, lag = {}, {}
-        seats: dict[int, int] = {}
-        for stage in STAGES:
-            inputs = inputs_of(topology, stage)
-            reader = self._reader(stage)
-            committed = committed_of(reader, inputs)
-            if stage == "index":
-                seats = {place.partition: at for place, at in committed.items()}
-            at = slowest(topology, committed)
-            ranges = {place: reader.watermarks(place) for place in at}
-            spans = {place: (max(low, at[place]), high) for place, (low, high) in ranges.items()}
-            read[stage] = sum(at.values())
-            lag[stage] = self._meters[stage].measure(spans)
-        index = self._reader("index")
-        end = index.watermarks(topology.order)[1]
-        return _Look(self._clock(), read, lag, self._ends(), seats, end)
+        if self._reader is None:
+            self._reader = self._bus.log_reader(topology.group("serve"), self._outputs().values())
+        if self._lags is None:
+            self._lags = StageLags(topology, self._bus.log_reader)
+        look = self._lags.look(partial(_ranges, self._reader))
+        read = {stage: sum(at.values()) for stage, at in look.read.items()}
+        seats = {place.partition: at for place, at in look.committed["index"].items()}
+        end = self._reader.watermarks(topology.order)[1]
+        ends = self._ends(self._reader)
+        return _Look(self._clock(), read, look.lag, ends, seats, end)
 
-    def _ends(self) -> dict[str, int]:
+    def _ends(self, reader: LogReader) -> dict[str, int]:
         """Return the sums of the ends of the outputs."""
-        topics = list(self._outputs().values())
-        reader = self._reader("serve")
+        counts = self._bus.partitions([*self._outputs().values()])
         return {
             topic: sum(
                 reader.watermarks(TopicPartition(topic, number))[1] for number in range(count or 0)
             )
-            for topic, count in self._bus.partitions(topics).items()
+            for topic, count in counts.items()
         }
 
     def _outputs(self) -> dict[str, str]:
         one = self._topology
         return {"unique": one.unique, "duplicate": one.duplicate, "rejected": one.rejected}
-
-    def _reader(self, stage: str) -> LogReader:
-        if stage not in self._readers:
-            topology = self._topology
-            if stage == "serve":
-                topics = set(self._outputs().values())
-            else:
-                topics = {
-                    topology.log_of(TopicPartition(topic, 0)).topic
-                    for topic in inputs_of(topology, stage)
-                }
-            reader = self._bus.log_reader(topology.group(stage), topics)
-            self._readers[stage] = reader
-            self._meters[stage] = LagMeter(reader)
-        return self._readers[stage]
 
     def _rate(self, value: Callable[[_Look], int], seconds: float = _RATE_SECONDS) -> float | None:
         """Return by how much a value grows in a second; None after one look."""
@@ -234,10 +212,17 @@ class FlowLooks(Closing):
 
     def close(self) -> None:
         """Close the readers; a later look makes new ones."""
-        for reader in self._readers.values():
+        reader, lags, self._reader, self._lags = self._reader, self._lags, None, None
+        if reader is not None:
             reader.close()
-        self._readers.clear()
-        self._meters.clear()
+        if lags is not None:
+            lags.close()
+
+
+def _ranges(
+    reader: LogReader, places: Collection[TopicPartition]
+) -> dict[TopicPartition, tuple[int, int]]:
+    return {place: reader.watermarks(place) for place in places}
 
 
 def _end_of(topic: str, look: _Look) -> int:

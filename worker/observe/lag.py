@@ -1,13 +1,16 @@
-"""A stage's lag: the records between its group's offsets and the ends of its logs."""
+"""The lag of stages: the records between a group's offsets and the ends of its logs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Executor
+from contextlib import ExitStack, closing
 from time import monotonic, time
 from typing import NamedTuple
 
 from worker.bus import LogReader, OffsetOutOfRange, PartitionUnreadable, Record, TopicPartition
-from worker.topology import Topology
+from worker.closing import Closing
+from worker.topology import STAGES, Topology
 
 _OLDEST_SECONDS = 3.0
 _OLDEST_PARTITIONS = 32
@@ -25,6 +28,8 @@ SMALL_FETCHES: dict[str, int] = {
 
 Span = tuple[int, int]
 """A committed offset, and the end of the log."""
+Ranges = Callable[[Collection[TopicPartition]], Mapping[TopicPartition, tuple[int, int]]]
+"""Returns the start of some logs, and the end of their committed records."""
 
 
 class Lag(NamedTuple):
@@ -102,27 +107,86 @@ class LagMeter:
             self._reader.stop(partition)
 
 
-def inputs_of(topology: Topology, stage: str) -> dict[str, int]:
+class Look(NamedTuple):
+    """The groups of all stages at one moment, by stage.
+
+    Attributes:
+        committed: the offsets that each group has committed.
+        read: the position in each log; if several shards read one, that of the slowest.
+        lag: the lag.
+    """
+
+    committed: dict[str, dict[TopicPartition, int]]
+    read: dict[str, dict[TopicPartition, int]]
+    lag: dict[str, Lag]
+
+
+class StageLags(Closing):
+    """Measures the lag of all stages, with a reader for each. Belongs to one thread."""
+
+    def __init__(
+        self, topology: Topology, connect: Callable[[str, Collection[str]], LogReader]
+    ) -> None:
+        """Take where to look; ``connect`` returns a reader of some topics in a group's name."""
+        self._topology = topology
+        self._inputs = {stage: _inputs_of(topology, stage) for stage in STAGES}
+        with ExitStack() as stack:
+            self._readers = {
+                stage: stack.enter_context(
+                    closing(connect(topology.group(stage), self._logs(stage)))
+                )
+                for stage in STAGES
+            }
+            self._meters = {stage: LagMeter(reader) for stage, reader in self._readers.items()}
+            self._open = stack.pop_all()
+
+    def _logs(self, stage: str) -> set[str]:
+        log_of = self._topology.log_of
+        return {log_of(TopicPartition(topic, 0)).topic for topic in self._inputs[stage]}
+
+    def look(self, ranges: Ranges, pool: Executor | None = None) -> Look:
+        """Return the present state; the threads of a ``pool`` measure the stages at once.
+
+        Raises:
+            BusError: the groups or the logs can't be read.
+        """
+        committed = {stage: self._committed(stage) for stage in reversed(STAGES)}
+        read = {stage: self._read(committed[stage]) for stage in STAGES}
+        found = ranges({place for stage in STAGES for place in read[stage]})
+        spans = [
+            {
+                place: (max(found[place][0], at), found[place][1])
+                for place, at in read[stage].items()
+            }
+            for stage in STAGES
+        ]
+        measures = [self._meters[stage].measure for stage in STAGES]
+        each = map if pool is None else pool.map
+        lags = each(lambda measure, span: measure(span), measures, spans)
+        return Look(committed, read, dict(zip(STAGES, lags, strict=True)))
+
+    def _committed(self, stage: str) -> dict[TopicPartition, int]:
+        counts = self._inputs[stage].items()
+        places = [TopicPartition(topic, n) for topic, count in counts for n in range(count)]
+        found = self._readers[stage].committed(places)
+        return {place: at or 0 for place, at in found.items()}
+
+    def _read(self, committed: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for place, at in committed.items():
+            log = self._topology.log_of(place)
+            found[log] = min(at, found.get(log, at))
+        return found
+
+    def close(self) -> None:
+        """Close the readers."""
+        self._open.close()
+
+
+def _inputs_of(topology: Topology, stage: str) -> dict[str, int]:
     """Return the inputs that count as a stage's lag; of route's, only the documents."""
     return {
         topic: partitions
         for topic, partitions in topology.inputs(stage).items()
         if stage != "route" or topic == topology.documents
     }
-
-
-def committed_of(reader: LogReader, topics: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """Return the offsets that a stage's group has committed of its inputs."""
-    partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
-    return {partition: at or 0 for partition, at in reader.committed(partitions).items()}
-
-
-def slowest(
-    topology: Topology, committed: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """Return the position in each log; if several shards read one, that of the slowest."""
-    found: dict[TopicPartition, int] = {}
-    for partition, at in committed.items():
-        log = topology.log_of(partition)
-        found[log] = min(at, found.get(log, at))
-    return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import Self
 
@@ -22,7 +23,7 @@ from worker.bus import (
     Unanswered,
 )
 from worker.bus.kafka.bus import KafkaBus
-from worker.observe.lag import SMALL_FETCHES, Lag, LagMeter, committed_of, inputs_of, slowest
+from worker.observe.lag import SMALL_FETCHES, Lag, StageLags
 from worker.observe.presence import Presence, PresenceMeter
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
@@ -224,42 +225,24 @@ class Observer:
 
     def _follow_lag(self) -> None:
         cluster = Cluster(self._options)  # A new client knows the current leaders.
-        inputs = {stage: inputs_of(self.topology, stage) for stage in STAGES}
-        topics = {topic: count for counts in inputs.values() for topic, count in counts.items()}
-        topics |= {self.topology.fingerprints: 1}
-        with ExitStack() as stack:
-            pool = stack.enter_context(ThreadPoolExecutor(len(STAGES)))
-            readers = {
-                stage: stack.enter_context(closing(self._lag_reader(stage, inputs[stage])))
-                for stage in STAGES
-            }
-            meters = {stage: LagMeter(readers[stage]) for stage in STAGES}
-            present = PresenceMeter(self.topology.seats, self.topology.layout.shards)
-            groups = [self.topology.group(stage) for stage in STAGES]
+        present = PresenceMeter(self.topology.seats, self.topology.layout.shards)
+        groups = [self.topology.group(stage) for stage in STAGES]
+        connect = partial(self._reader, fetches=SMALL_FETCHES)
+
+        def ranges(places: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+            return cluster.ranges(Counter(place.topic for place in places))
+
+        with (
+            ThreadPoolExecutor(len(STAGES)) as pool,
+            StageLags(self.topology, connect) as lags,
+        ):
             while not self._stopping.is_set():
-                committed = {
-                    stage: committed_of(readers[stage], inputs[stage]) for stage in reversed(STAGES)
-                }
-                ranges = cluster.ranges(topics)
-                spans = [
-                    {
-                        partition: (max(ranges[partition][0], at), ranges[partition][1])
-                        for partition, at in slowest(self.topology, committed[stage]).items()
-                    }
-                    for stage in STAGES
-                ]
-                looks = [meters[stage].measure for stage in STAGES]
-                lags = list(pool.map(lambda look, span: look(span), looks, spans))
-                lag = dict(zip(STAGES, lags, strict=True))
+                look = lags.look(ranges, pool)
                 members = cluster.members(groups).values()
-                behind = lag["index"].records > 0
-                here = present.look(monotonic(), members, committed["index"], behind=behind)
+                behind = look.lag["index"].records > 0
+                here = present.look(monotonic(), members, look.committed["index"], behind=behind)
                 with self._lock:
-                    self._shared.lag, self._shared.present = lag, here
+                    self._shared.lag, self._shared.present = look.lag, here
                 self._trouble("lag", "")
                 self._trouble("outputs", "")
                 self._stopping.wait(_LAG_EVERY_SECONDS)
-
-    def _lag_reader(self, stage: str, inputs: Iterable[str]) -> LogReader:
-        logs = {self.topology.log_of(TopicPartition(topic, 0)).topic for topic in inputs}
-        return self._reader(self.topology.group(stage), logs, SMALL_FETCHES)
