@@ -15,7 +15,7 @@ from rich.table import Table
 
 from bench.report import Target, console
 from bench.wave import variants
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.formats.choice import document_format
 from worker.offline.filter import OfflineFilter, offline_settings
 

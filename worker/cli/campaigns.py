@@ -17,9 +17,8 @@ from rich.text import Text
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import fitted, line, print_json, screen, shown
-from worker.files.files import Inputs
-from worker.files.table_copies import PREFIX
-from worker.files.verdict_tables import Lines, without_mark
+from worker.files.inputs import Inputs
+from worker.files.tables import PREFIX, Lines, without_mark
 from worker.groups.components import Components, Name
 from worker.offline.filter import Line
 from worker.serve.group_pages import GROUPS_PATH, Group, GroupMember, Groups

@@ -19,12 +19,12 @@ from worker.cli.progress_bar import byte_progress
 from worker.cli.rejects import finish, say
 from worker.cli.run_groups import RunGroups
 from worker.files.errors import of_file
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.output import Output
-from worker.files.output_formats import format_of, writer_for
 from worker.files.reading import Reading
-from worker.files.verdict_tables import VerdictWriter
+from worker.files.tables import VerdictWriter
+from worker.files.verdicts import format_of, writer_for
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_documents import TextWatch
 from worker.index.errors import HeaderMismatch

@@ -20,7 +20,7 @@ from lsh import Parameters, normalise
 from worker.cli.comparison import compared
 from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import line
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.formats.choice import document_format
 from worker.offline.filter import Counts, OfflineFilter, offline_settings
 from worker.settings.model import Settings

@@ -24,7 +24,7 @@ from worker.app import Application
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
 from worker.cli.demo import SAMPLES
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
 from worker.offline.filter import offline_settings

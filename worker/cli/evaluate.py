@@ -18,7 +18,7 @@ from worker.cli.pictures import draw_evaluation, drawable
 from worker.cli.progress_bar import byte_progress, share_progress
 from worker.cli.rejects import finish, say
 from worker.cli.screen import print_json, screen
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import Reading as ReadAs
 from worker.formats.choice import document_format, watched_fields

@@ -15,7 +15,7 @@ from worker.cli.explain import Side
 from worker.cli.progress_bar import byte_progress
 from worker.files.encodings import by_mark, decoded
 from worker.files.errors import DocumentFault, InputFault
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import Reading
 from worker.files.remote import is_address, shown_address, stored

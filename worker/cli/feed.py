@@ -27,7 +27,7 @@ from worker.cli.options import (
 )
 from worker.cli.progress_bar import byte_progress
 from worker.files.errors import FileError
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.reading import Reading
 from worker.formats.choice import key_format
 from worker.formats.unreadable import Unreadable, utf8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from worker.files.files import Inputs
-from worker.files.foreign import ARRAY
+from worker.files.inputs import Inputs
+from worker.files.reading import ARRAY
 from worker.formats.base import DocumentFormat
 from worker.formats.first_documents import FieldWatch, SeenFields, TextWatch
 from worker.formats.unreadable import CAUSES, Unreadable

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.reading import Reading
 from worker.settings.sections import DocumentsSection
 from worker.visible import counted, tell

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.hints import Hints
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import Reading
 from worker.formats.choice import line_format, watched_fields

@@ -13,7 +13,7 @@ import msgspec
 import zstandard
 
 from worker.closing import Closing
-from worker.files.verdict_lines import named
+from worker.files.tables import named
 from worker.formats.base import DocumentFormat
 from worker.groups.components import Components
 from worker.offline.filter import Line, Verdict

@@ -221,3 +221,14 @@ class _Decompressed(io.RawIOBase):
             f"needs more than {_MOST_MEMORY >> 20} MiB to decompress; do it outside:"
             f" {self._compression.tool} FILE | neardup …"
         )
+
+
+def skipped(file: Reader, most: int | None = None) -> int:
+    """Skip the rest of a file, or at most so many bytes; return how many there were."""
+    count = 0
+    while most is None or count < most:
+        data = file.read(_STEP if most is None else min(_STEP, most - count))
+        if not data:
+            break
+        count += len(data)
+    return count

@@ -36,6 +36,11 @@ class DocumentFault(Exception):
     """A document can't be read, and the next one may be; the message is a code and a reason."""
 
 
+def too_large(what: str, size: int) -> DocumentFault:
+    """Return the fault of a document above the limit."""
+    return DocumentFault(f"too-large: the {what} has {size} bytes, above limits.record_bytes")
+
+
 def check_names(names: Sequence[str]) -> None:
     """Refuse a table in which two columns have one name: nobody can say which one is meant.
 

@@ -1,4 +1,4 @@
-"""Mails: their texts, and what else their headers say.
+"""Mails and mailboxes: the texts of mails, and what else their headers say.
 
 Nothing here takes more time than a mail's bytes, for each level of its parts: parts, levels and the
 fields that are read are bounded. The standard library's parser takes the square of a header.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64, a2b_qp
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from lsh._core import Normaliser
-from worker.files.compressed import Reader
+from worker.files.compressed import Reader, skipped
 from worker.files.encodings import decoded, in_html
-from worker.files.errors import DocumentFault
-from worker.files.made import Made
-from worker.files.texts import skipped
+from worker.files.errors import DocumentFault, InputFault
+from worker.files.texts import Made
 from worker.formats.date_parsing import date_ms
 
 MOST_BYTES: Final = 16 << 20
@@ -290,3 +290,66 @@ def _date(given: str) -> str:
         return moment.isoformat()
     except (TypeError, ValueError, OverflowError):
         return given
+
+
+_BEGINNING = re.compile(rb">?From |" + FIELD)
+_BLANK_END = re.compile(rb"(?<=\n)\r?\n\Z")
+"""The blank line that ends a message in a mailbox."""
+_QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
+_SEPARATOR = re.compile(
+    rb"From .{0,400}?\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:"
+    rb"[A-Z][a-z]{2} +\d{1,2} +\d{1,2}:\d\d(?::\d\d)?(?: +[-+\w]{1,5}){0,2} +\d{4}"
+    rb"|\d{1,2} +[A-Z][a-z]{2} +\d{4} +\d{1,2}:\d\d)\b"
+)
+"""Has a date, in the order of asctime or of RFC 822, behind an address of any spelling or none."""
+
+
+def is_mailbox(start: bytes) -> bool:
+    """Return whether a file begins with a line that divides mailboxes, and a header."""
+    line, _, rest = start.lstrip().partition(b"\n")
+    return _SEPARATOR.match(line) is not None and re.match(FIELD, rest) is not None
+
+
+def messages(file: Reader, encoding: str | None) -> Iterator[Made | DocumentFault]:
+    """Yield the messages of a mailbox, or their faults.
+
+    Raises:
+        InputFault: the file doesn't begin like a mailbox.
+    """
+    for data, size in _split(file):
+        try:
+            yield mail_of(_QUOTED.sub(rb"\1", data), size, encoding)
+        except DocumentFault as fault:
+            yield fault
+
+
+def _split(file: Reader) -> Iterator[tuple[bytes, int]]:
+    """Yield each message, or its beginning, and the bytes that it has.
+
+    A line that begins with ``From `` and has a date begins a message if a header follows. Some
+    programs write no date: if the first such line has none, others needn't, but follow blank lines.
+    """
+    kept: bytearray | None = None
+    size, blank, dated = 0, True, True
+    line = file.readline(MOST_BYTES)
+    while line:
+        following = file.readline(MOST_BYTES)
+        if kept is None and not line.isspace():
+            if not line.startswith(b"From "):
+                raise InputFault("is no mailbox: its first line doesn't begin with 'From '")
+            kept, size, dated = bytearray(), 0, _SEPARATOR.match(line) is not None
+        elif (
+            line.startswith(b"From ")
+            and (_SEPARATOR.match(line) if dated else blank)
+            and _BEGINNING.match(following)
+        ):
+            yield _BLANK_END.sub(b"", kept or b""), size
+            kept, size = bytearray(), 0
+        elif kept is not None:
+            size += len(line)
+            if size <= MOST_BYTES:
+                kept += line
+        blank = line in {b"\n", b"\r\n"}
+        line = following
+    if kept is not None:
+        yield _BLANK_END.sub(b"", kept), size

@@ -14,8 +14,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple, TypeAlias
 
 from worker.files.errors import FileError
-from worker.files.mailboxes import is_mailbox
-from worker.files.mails import is_mail
+from worker.files.mails import is_mail, is_mailbox
 from worker.files.reading import DATA, KINDS, TEXTS, Reading, suffix_of
 from worker.files.remote import Remote, is_address, stored
 

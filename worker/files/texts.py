@@ -1,15 +1,64 @@
-"""Files that are one text each, and how much of a file is read."""
+"""Documents without fields: their texts, and the JSON objects that are made of them."""
 
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
-from worker.files.compressed import Reader
+import msgspec
+
+from worker.files.compressed import Reader, skipped
 from worker.files.encodings import by_mark, decoded, in_html, likely_encoding
-from worker.files.errors import DocumentFault, InputFault
+from worker.files.errors import DocumentFault, InputFault, too_large
+from worker.offline.filter import Line
+from worker.settings.sections import DocumentsSection
 from worker.untrusted import NOT_READ
 
-_STEP = 1 << 20
+_encode = msgspec.json.encode
+
+
+class Made(NamedTuple):
+    """A document without fields: its own id, if it has one, what else is known, and its text."""
+
+    id: str | None
+    known: dict[str, str]
+    text: str
+
+
+class Maker:
+    """Makes a JSON object of each, or, for documents of plain text, its text.
+
+    What is made has the members ``id``, ``text``, perhaps ``date``, and what else is known. If the
+    settings name other fields, and none of these, the members are called by those names: the id,
+    the text as the first one with text, and the date as the time.
+    """
+
+    def __init__(self, documents: DocumentsSection) -> None:
+        """Take the names of the fields."""
+        self._documents = documents
+
+    def line(self, place: bytes, made: Made) -> Line:
+        """Return a document; ``place`` is its id if it has none of its own."""
+        if self._documents.format == "text":
+            key = place if made.id is None else made.id.encode()
+            raw = made.text.encode()
+            return Line(key, raw, len(raw), named=True)
+        given = {} if made.id is None else {"id": made.id}
+        raw = _encode(self._named({**given, **made.known, "text": made.text})) + b"\n"
+        return Line(place, raw, len(raw))
+
+    def _named(self, members: dict[str, str]) -> dict[str, str]:
+        documents = self._documents
+        names = {}
+        if documents.id_field not in members:
+            names["id"] = documents.id_field
+        if not any(field in members for field in documents.text_fields):
+            names["text"] = documents.text_fields[0]
+        if documents.time_field is not None and documents.time_field not in members:
+            names["date"] = documents.time_field
+        return {names.get(name, name): value for name, value in members.items()}
+
+
 _BINARY_WITHIN = 8_192
 
 
@@ -37,22 +86,6 @@ def text_of(file: Reader, most: int, encoding: str | None, *, html: bool, surely
         raise DocumentFault(f"not-text: {what}")
     declared = in_html(data) if html and encoding is None else encoding
     return decoded(data, declared)
-
-
-def too_large(what: str, size: int) -> DocumentFault:
-    """Return the fault of a document above the limit."""
-    return DocumentFault(f"too-large: the {what} has {size} bytes, above limits.record_bytes")
-
-
-def skipped(file: Reader, most: int | None = None) -> int:
-    """Skip the rest of a file, or at most so many bytes; return how many there were."""
-    count = 0
-    while most is None or count < most:
-        data = file.read(_STEP if most is None else min(_STEP, most - count))
-        if not data:
-            break
-        count += len(data)
-    return count
 
 
 def _is_json(data: bytes) -> bool:

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import zstandard
 
-from worker.files.compressed import Reader
+from worker.files.compressed import Reader, skipped
 from worker.files.encodings import by_mark, decoded, in_html
-from worker.files.errors import DocumentFault, InputFault
-from worker.files.made import Made
-from worker.files.texts import skipped, too_large
+from worker.files.errors import DocumentFault, InputFault, too_large
+from worker.files.texts import Made
 
 _MOST_BYTES = 16 << 20
 """The most bytes of a block. What a page expands to is bounded by the limit of documents."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import Reading
 from worker.offline.filter import Line

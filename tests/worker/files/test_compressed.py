@@ -131,7 +131,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 CHILD = """
 import resource, sys
 from pathlib import Path
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.settings.sections import DocumentsSection
 
 def peak():

@@ -13,8 +13,7 @@ import pytest
 from tests.worker.files.made import record, response
 from worker.files.compressed import Reader
 from worker.files.errors import DocumentFault, InputFault
-from worker.files.mailboxes import messages
-from worker.files.mails import mail
+from worker.files.mails import mail, messages
 from worker.files.warc import records
 
 BOX = b"From a@b Wed Jan 31 12:00:00 2024\n"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.worker.files.parts import documents_of, lines_of
 from worker.files.errors import FileError
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.named_files import named_files, natural
 from worker.files.reading import Reading
 from worker.settings.sections import DocumentsSection

@@ -11,7 +11,7 @@ import pytest
 from tests.support.command_line import jsonl
 from tests.worker.files.parts import lines_of
 from worker.files.errors import FileError
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.settings.sections import DocumentsSection
 
 pytestmark = pytest.mark.needs("s3fs", "moto")

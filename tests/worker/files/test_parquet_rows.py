@@ -18,7 +18,7 @@ from tests.support.command_line import ROOT, environment
 from tests.worker.files.parts import documents_of, lines_of
 from tests.worker.formats.parts import TIME, record
 from worker.files.errors import FileError
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.unreadable import Unreadable

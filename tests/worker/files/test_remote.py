@@ -21,7 +21,7 @@ from tests.support.texts import near_copies
 from tests.worker.files.parts import documents_of, lines_of
 from tests.worker.files.web import Site, served
 from worker.files.errors import FileError
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.files.remote import shown_address
 from worker.settings.sections import DocumentsSection
 

@@ -15,7 +15,7 @@ from tests.support.breadth import slow
 from tests.worker.files.made import record, response
 from tests.worker.files.parts import documents_of, lines_of, members
 from worker.files.errors import FileError
-from worker.files.files import Inputs
+from worker.files.inputs import Inputs
 from worker.settings.sections import DocumentsSection
 
 LATIN = {"Content-Type": "text/html; charset=windows-1252"}
