@@ -1,14 +1,16 @@
-"""``neardup index stats`` and ``verify``: the contents of shards, and whether they are intact."""
+"""``neardup index stats``: the contents of shards; and their verification."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import App, Config, Json, StateDir, settings_of
 from worker.cli.screen import line, print_json, screen, shown
 from worker.index.directory import stores_in
 from worker.index.errors import StoreDamaged
@@ -36,15 +38,23 @@ def stores(settings: Settings, only: list[int] | None) -> dict[int, Path]:
     return chosen
 
 
-def stats(settings: Settings, state: Path | None, *, buckets: bool, as_json: bool) -> None:
-    """Print the facts that each store records about itself, and with ``buckets`` those that it has.
-
-    The stores are those of ``state``, a directory of ``dedupe --state``, if that is given.
-
-    Raises:
-        CommandError: there are no stores.
-        StoreDamaged: one can't be read.
-    """
+def stats(
+    config: Config = None,
+    app: App = None,
+    state_dir: StateDir = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A directory of `dedupe --state` instead."),
+    ] = None,
+    *,
+    buckets: Annotated[
+        bool,
+        typer.Option("--buckets", help="Read all buckets, and show how large they are."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the contents of the shards in a state directory, as of their last flush."""
+    settings = settings_of(config, app=app, worker__state_dir=state_dir)
     paths = stores(settings, None) if state is None else _stores_of(state)
     found = {shard: store_statistics(path) for shard, path in paths.items()} if buckets else {}
     rows = [
@@ -94,7 +104,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     screen().print(table)
 
 
-def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None:
+def verify_stores(settings: Settings, only: list[int] | None, *, as_json: bool) -> None:
     """Read every store; raise if one is damaged or inconsistent."""
     rows: list[dict[str, Any]] = []
     for shard, path in stores(settings, only).items():

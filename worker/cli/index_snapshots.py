@@ -1,4 +1,4 @@
-"""``neardup index snapshots``, ``snapshot``, ``restore`` and ``verify --snapshots``."""
+"""``neardup index verify``, ``snapshots``, ``snapshot`` and ``restore``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.index import size, stores, time_of
+from worker.cli.index import size, stores, time_of, verify_stores
+from worker.cli.options import App, Config, Json, StateDir, settings_of
 from worker.cli.screen import line, print_json, screen, shown
 from worker.index.directory import ShardDirectories, shard_name
 from worker.index.errors import StoreDamaged
@@ -32,6 +35,22 @@ from worker.visible import counted, tell
 
 _FAR = 1 << 62
 """Past the end of any log: only a worker knows the offset that the group has committed."""
+
+
+Url = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Location of the snapshots (index.snapshots.url)."),
+]
+Shard = Annotated[
+    list[int] | None,
+    typer.Option("--shard", metavar="N", min=0, help="Only this shard; may be repeated."),
+]
+
+
+def _both(
+    config: list[Path] | None, app: str | None, state_dir: Path | None, url: str | None
+) -> Settings:
+    return settings_of(config, app=app, worker__state_dir=state_dir, index__snapshots__url=url)
 
 
 def _repository(settings: Settings) -> Repository:
@@ -55,7 +74,28 @@ def _stopped(state_dir: Path, otherwise: str) -> Iterator[None]:
         raise CommandError(f"{state_dir}: a worker is running here; {otherwise}") from None
 
 
-def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None:
+def verify(
+    config: Config = None,
+    app: App = None,
+    state_dir: StateDir = None,
+    url: Url = None,
+    only: Shard = None,
+    *,
+    of_snapshots: Annotated[
+        bool,
+        typer.Option("--snapshots", help="Verify the snapshots instead of the state directory."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Read all shards, and report damage (exit status 1). Stop the worker first."""
+    settings = _both(config, app, state_dir, url)
+    if of_snapshots:
+        _verify_snapshots(settings, only, as_json=as_json)
+    else:
+        verify_stores(settings, only, as_json=as_json)
+
+
+def _verify_snapshots(settings: Settings, only: list[int] | None, *, as_json: bool) -> None:
     """Read every file of every snapshot; raise if one is missing or damaged."""
     repository = _repository(settings)
     rows: list[dict[str, Any]] = []
@@ -118,8 +158,15 @@ def _shards(settings: Settings, only: list[int] | None) -> Iterable[int]:
     return only if only is not None else range(settings.index.shards)
 
 
-def show(settings: Settings, *, as_json: bool) -> None:
-    """List the snapshots, and mark those with missing files."""
+def snapshots(
+    config: Config = None,
+    app: App = None,
+    url: Url = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List the snapshots."""
+    settings = settings_of(config, app=app, index__snapshots__url=url)
     repository = _repository(settings)
     rows: list[dict[str, Any]] = []
     for shard in _shards(settings, None):
@@ -163,8 +210,15 @@ def _state(row: dict[str, Any]) -> Text:
     return line(("ok", "green"))
 
 
-def snapshot(settings: Settings, only: list[int] | None) -> None:
-    """Ship a snapshot of each store of a stopped worker."""
+def snapshot(
+    config: Config = None,
+    app: App = None,
+    state_dir: StateDir = None,
+    url: Url = None,
+    only: Shard = None,
+) -> None:
+    """Take snapshots of a stopped worker's shards. A running worker takes its own."""
+    settings = _both(config, app, state_dir, url)
     console, repository = screen(), _repository(settings)
     with _stopped(settings.worker.state_dir, "it takes its own snapshots"):
         for shard, path in stores(settings, only).items():
@@ -186,49 +240,71 @@ def snapshot(settings: Settings, only: list[int] | None) -> None:
                 raise CommandError(f"shard {shard} not shipped: {error}", EXIT_FAILED) from error
             finally:
                 store.close()
-            said = (
+            text = (
                 f"  shard {shard} at offset {manifest.offset},"
                 f" {counted(manifest.documents, 'document')}, {size(manifest.size_bytes)}"
             )
-            console.print(line(("shipped", "green"), said))
+            console.print(line(("shipped", "green"), text))
 
 
-def restore(settings: Settings, only: list[int] | None, offset: int | None) -> None:
-    """Restore missing shards from their newest intact snapshots."""
+def restore(
+    config: Config = None,
+    app: App = None,
+    state_dir: StateDir = None,
+    url: Url = None,
+    only: Shard = None,
+    offset: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Use the newest snapshot up to this offset."),
+    ] = None,
+) -> None:
+    """Restore the shards that are missing from a stopped worker's state directory.
+
+    A running worker restores the shards that it owns by itself.
+    """
+    settings = _both(config, app, state_dir, url)
     console, repository = screen(), _repository(settings)
-    state_dir = settings.worker.state_dir
-    missing: list[int] = []
-    with _stopped(state_dir, "it restores its own shards"):
-        for shard in _shards(settings, only):
-            path = state_dir / shard_name(shard)
-            if path.exists():
-                raise CommandError(f"{path} exists; move it away first")
-            header = _header(settings, repository, shard)
-            if header is None:
-                said = f"     shard {shard} has no snapshot in {repository.url}"
-                console.print(line(("none", "yellow"), said))
-                missing.append(shard)
-                continue
-            store = Recovery(_directories(settings, header), repository).open(
-                shard,
-                LogRange(0, _FAR, _FAR if offset is None else offset),
-                RestoreProgress(shard),
-                lambda: False,
-            )
-            reached, documents = store.offset, store.documents
-            store.close()
-            if not reached:
-                shutil.rmtree(path)
-                said = f"  shard {shard} has no intact snapshot"
-                console.print(line(("damaged", "bold red"), said))
-                missing.append(shard)
-                continue
-            said = f" shard {shard} at offset {reached}, {counted(documents, 'document')}"
-            console.print(line(("restored", "green"), said))
-
+    with _stopped(settings.worker.state_dir, "it restores its own shards"):
+        missing = [
+            str(shard)
+            for shard in _shards(settings, only)
+            if not _restore(settings, repository, shard, offset, console)
+        ]
     if missing:
-        listed = ", ".join(map(str, missing))
-        raise CommandError(f"no intact snapshot of shard {listed}", EXIT_FAILED)
+        raise CommandError(f"no intact snapshot of shard {', '.join(missing)}", EXIT_FAILED)
+
+
+def _restore(
+    settings: Settings, repository: Repository, shard: int, offset: int | None, console: Console
+) -> bool:
+    """Restore a shard, and return whether there was an intact snapshot up to the offset.
+
+    Raises:
+        CommandError: the shard is there, or its newest snapshot was made with other settings.
+    """
+    path = settings.worker.state_dir / shard_name(shard)
+    if path.exists():
+        raise CommandError(f"{path} exists; move it away first")
+    header = _header(settings, repository, shard)
+    if header is None:
+        text = f"     shard {shard} has no snapshot in {repository.url}"
+        console.print(line(("none", "yellow"), text))
+        return False
+    store = Recovery(_directories(settings, header), repository).open(
+        shard,
+        LogRange(0, _FAR, _FAR if offset is None else offset),
+        RestoreProgress(shard),
+        lambda: False,
+    )
+    reached, documents = store.offset, store.documents
+    store.close()
+    if not reached:
+        shutil.rmtree(path)
+        console.print(line(("damaged", "bold red"), f"  shard {shard} has no intact snapshot"))
+        return False
+    text = f" shard {shard} at offset {reached}, {counted(documents, 'document')}"
+    console.print(line(("restored", "green"), text))
+    return True
 
 
 def _header(settings: Settings, repository: Repository, shard: int) -> StoreHeader | None:

@@ -148,23 +148,23 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         "Inspect, verify and restore shards and their snapshots.",
         {
             "stats": (
-                "worker.cli.index_commands:stats",
+                "worker.cli.index:stats",
                 "Show the contents of the shards in a state directory, as of their last flush.",
             ),
             "verify": (
-                "worker.cli.index_commands:verify",
+                "worker.cli.index_snapshots:verify",
                 "Read all shards, and report damage (exit status 1). Stop the worker first.",
             ),
             "snapshots": (
-                "worker.cli.index_commands:snapshots",
+                "worker.cli.index_snapshots:snapshots",
                 "List the snapshots.",
             ),
             "snapshot": (
-                "worker.cli.index_commands:snapshot",
+                "worker.cli.index_snapshots:snapshot",
                 "Take snapshots of a stopped worker's shards. A running worker takes its own.",
             ),
             "restore": (
-                "worker.cli.index_commands:restore",
+                "worker.cli.index_snapshots:restore",
                 "Restore the shards that are missing from a stopped worker's state directory.",
             ),
         },
