@@ -19,10 +19,10 @@ from worker.admin.offsets import CutLog, check_offsets, check_order, cut_logs, i
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
 from worker.admin.problem import Problem, Rule
 from worker.admin.reindex.in_use import in_use, other_rules, other_than_in_use
-from worker.admin.reindex.rewriting import fingerprinted_to
 from worker.admin.starts import used_topics
-from worker.bus import TopicPartition
+from worker.bus import TopicPartition, state_of
 from worker.generations.plan import Plan
+from worker.generations.turns import WAITING
 from worker.settings.model import Settings
 from worker.topology import STAGES, Topology
 
@@ -182,7 +182,9 @@ def _fingerprinted(
     group = topology.group("fingerprint")
     own = replace(topology, log=generations.following.log).group("fingerprint")
     partitions = committed[group]
-    return {group: fingerprinted_to(partitions, cluster.committed({own: partitions})[own])}
+    following = cluster.committed({own: partitions})[own]
+    begun = {place: at for place, at in following.items() if state_of(at) != WAITING}
+    return {group: {**partitions, **begun}}
 
 
 def _between_logs(

@@ -93,7 +93,7 @@ COMMANDS = {
             ),
         ),
         "reindex": (
-            "worker.cli.kafka_commands:reindex",
+            "worker.cli.reindex:reindex",
             "Change the shards and rules of the index of running workers, without downtime.",
         ),
     },

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.support.command_line import neardup
-from worker.admin.reindex.run import Progress
+from worker.admin.reindex.progress import Progress
 from worker.cli import reindex
 from worker.generations.generation import Generation
 from worker.generations.plan import Plan
@@ -19,8 +19,8 @@ WORDS = load(None, {"app": "a", "similarity.shingle": "word"})
 FIRST = Plan.of(SETTINGS)
 PLAIN = FIRST.start_build(msgspec.structs.replace(FIRST.current, shards=5))
 ANEW = FIRST.start_build(msgspec.structs.replace(Generation.fingerprinted(WORDS), log=1))
-CLOSING = msgspec.structs.replace(ANEW, closing=True)
-WIDE = msgspec.structs.replace(FIRST, begun_with=4, partitions=6)
+CLOSING = ANEW.seal()
+WIDE = FIRST.widen(4, 6)
 
 
 def test_new_fingerprints_take_their_rules_from_the_settings() -> None:
@@ -87,26 +87,4 @@ def test_partitions_are_added_alone(other: tuple[str, ...]) -> None:
 
 def test_who_waits_for_seals_hears_for_whom() -> None:
     progress = Progress(CLOSING, 10, {0: 10}, source=100, rewritten=99)
-    assert "not all partitions of the documents are sealed" in reindex._left(progress)
-
-
-def test_readers_are_up_to_date_once_they_have_read_what_was_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 0.0
-    monkeypatch.setattr(reindex, "monotonic", lambda: now)
-    asked = []
-
-    def nothing(start: int, end: int) -> bool:
-        asked.append((start, end))
-        return start == 97
-
-    near = reindex._up_to_date(reindex._log, nothing)
-    assert not near(Progress(ANEW, 0, {}, source=100, rewritten=100))
-    now = 6.0
-    assert not near(Progress(ANEW, 0, {}, source=300, rewritten=98))
-    assert near(Progress(ANEW, 0, {}, source=300, rewritten=97))
-    assert asked == [(98, 100), (97, 100)]
-    assert near(Progress(ANEW, 0, {}, source=300, rewritten=100))
-    now = 12.0
-    assert not near(Progress(ANEW, 0, {}, source=400, rewritten=200))
+    assert "not all partitions of the documents are sealed" in progress.left()

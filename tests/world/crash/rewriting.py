@@ -11,7 +11,7 @@ from tests.support.checker import check
 from tests.support.checker.history import History, verdicts
 from tests.world.crash.proof import Oracle
 from tests.world.crash.reindexing import BUILT_ROUNDS, ReindexedWorld
-from worker.admin.reindex.rewriting import numbered
+from worker.admin.reindex.checking import numbered
 from worker.bus import Offset, TopicPartition, state_of
 from worker.generations.generation import Generation, Signing
 from worker.generations.plan import Plan

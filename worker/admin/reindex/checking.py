@@ -1,20 +1,99 @@
-"""Checks whether a generation can be built from what is there."""
+"""The next generation: its rules and numbers, and whether it can be built from what is there."""
 
 from __future__ import annotations
 
-from lsh import candidate_chance
+import msgspec
+
+from lsh import SWITCHES, candidate_chance
 from lsh.tuning import sought
+from worker.admin.agreement import Facts, recorded
 from worker.admin.cluster import Cluster
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.admin.plan import plan as topic_plans
-from worker.admin.reindex import rewriting
-from worker.generations.generation import Generation
+from worker.generations.generation import Generation, Signing
 from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.settings.sections import SimilaritySection
 from worker.settings.units import duration_ms
 from worker.topology import Topology
+
+_HEADROOM = 1 << 30
+"""How many offsets the earlier log may grow by while the next one is built."""
+
+
+def changed_rules(generation: Generation, **rules: object) -> Generation:
+    """Return a generation with other rules.
+
+    Without another value, ``absorb`` is raised to the threshold, as in the settings.
+    """
+    made = msgspec.structs.replace(generation, **rules)
+    if "absorb" not in rules and made.absorb < made.threshold:
+        made = msgspec.structs.replace(made, absorb=made.threshold)
+    return made
+
+
+def same_rules(one: Generation, other: Generation) -> bool:
+    """Return whether two generations have the same rules, and fingerprints made the same way."""
+    plain = {"number": 0, "log": 0, "numbered_from": 0}
+    return msgspec.structs.replace(one, **plain) == msgspec.structs.replace(other, **plain)
+
+
+def begun_with(cluster: Cluster, settings: Settings) -> tuple[Plan, Signing]:
+    """Return as what an application began, and how its fingerprints were made.
+
+    The settings only name it: they may be those of its next generation.
+
+    Raises:
+        ConfigurationError: it has not begun.
+        BusError: the cluster doesn't answer.
+    """
+    named = settings.topology(1)
+    _, counts = cluster.counts()
+    facts = recorded(cluster, named) if named.layout_log in counts else None
+    if facts is None:
+        raise ConfigurationError(
+            f"{named.app} has not begun: it gets the fingerprints of its settings"
+        )
+    base = generation_of(facts)
+    return Plan(base, base), signing_of(facts)
+
+
+def signing_of(facts: Facts) -> Signing:
+    """Return what made the fingerprints with which an application began, as it recorded that."""
+    given = {name: facts.get(f"similarity.{name}") for name in ("shingle", "shingle_size")}
+    return msgspec.convert(
+        {
+            **given,
+            "switches": [name for name in SWITCHES if facts.get(f"similarity.{name}")],
+            "sized": facts.get("similarity.containment") is not None,
+        },
+        Signing,
+    )
+
+
+def generation_of(facts: Facts) -> Generation:
+    """Return the generation with which an application began, as it recorded that."""
+    similarity = ("threshold", "slots", "bands", "rows", "containment")
+    given = {name: facts.get(f"similarity.{name}") for name in similarity}
+    given |= {name: facts.get(f"index.{name}") for name in ("shards", "absorb", "bucket_capacity")}
+    given |= {"number": 0, "window": facts.get("index.window", "none")}
+    return msgspec.convert(given, Generation)
+
+
+def numbered(plan: Plan, following: Generation, end: int) -> Generation:
+    """Return a generation with a log of its own, and the numbers of its frames.
+
+    ``end`` is the end of the log in use, whose frames must have lower numbers.
+    """
+    number = plan.used + 1
+    first = plan.current.numbered_from + end + _HEADROOM
+    return msgspec.structs.replace(following, number=number, log=number, numbered_from=first)
+
+
+def numbers_follow(following: Generation, source: Topology, end: int) -> bool:
+    """Return whether frames of a generation's log have higher numbers than those of another log."""
+    return source.layout.numbered_from + end + _HEADROOM // 2 < following.numbered_from
 
 
 class Checks:
@@ -61,7 +140,7 @@ class Checks:
             ConfigurationError: it can't; the message says why, and what to do.
             BusError: the cluster doesn't answer.
         """
-        rewriting.check_anew(plan, following)
+        check_anew(plan, following)
         self._check_log(plan.current, following)
 
     def gone(self) -> dict[int, int]:
@@ -144,4 +223,25 @@ def check_bands(
             f" pairs are found, and similarity.recall is {wanted}. Put it into the settings, and"
             " make new ones: neardup reindex --from-documents; or begin another application:"
             f" --app OTHER --from app:{app}"
+        )
+
+
+def _fingerprinted(generation: Generation, signing: Signing | None) -> tuple[object, ...]:
+    """Return what makes a generation's fingerprints, without whether they are sized."""
+    unsized = None if signing is None else msgspec.structs.replace(signing, sized=False)
+    return generation.slots, generation.bands, generation.rows, unsized
+
+
+def check_anew(plan: Plan, following: Generation) -> None:
+    """Check that a generation needs fingerprints of its own.
+
+    Raises:
+        ConfigurationError: those that are there are the same.
+    """
+    signing = plan.signing(plan.current)
+    same = _fingerprinted(plan.current, signing) == _fingerprinted(following, following.signing)
+    wants_sizes = following.signing is not None and following.signing.sized
+    if same and not (wants_sizes and signing is not None and not signing.sized):
+        raise ConfigurationError(
+            "--from-documents: the fingerprints would be the same ones; run it without"
         )

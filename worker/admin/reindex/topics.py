@@ -1,4 +1,4 @@
-"""The topics of generations: partitions that are added, and what is deleted once nobody runs one.
+"""The topics and groups of generations: where they begin, what is added, and what is deleted.
 
 The stages meet by partition number, so the answers need as many partitions as the documents. What
 is in a partition before the workers read it waits.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from worker.admin.cluster import Cluster
+from worker.bus import Offset, TopicPartition
 from worker.bus.kafka.groups import Offsets
 from worker.generations.plan import Plan
+from worker.generations.turns import WAITING
 from worker.settings.errors import ConfigurationError
 from worker.topology import Topology
 
@@ -61,6 +64,39 @@ def grow(cluster: Cluster, plan: Plan, topology: Topology, partitions: int) -> G
     # All in one request: members of a group then take the new ones of all topics up together.
     cluster.widen(added)
     return Grown(read, added)
+
+
+def set_starts(cluster: Cluster, source: Topology, target: Topology) -> None:
+    """Set where the groups of a new generation begin, which may have a log of its own.
+
+    Before that log is handed over, only *refingerprint* writes it. ``source`` is the topology of
+    the generation in use.
+
+    Raises:
+        BusError: the cluster refuses.
+    """
+    if target.log != source.log:
+        low, _ = cluster.ranges({source.fingerprints: 1})[source.order]
+        group = source.group("fingerprint")
+        places = [TopicPartition(target.documents, n) for n in range(target.layout.partitions)]
+        reached = cluster.committed({group: places})[group]
+        waiting = {place: Offset(reached.get(place, 0), WAITING) for place in places}
+        _set_missing(cluster, target.group("refingerprint"), {source.order: low})
+        _set_missing(cluster, target.group("fingerprint"), waiting)
+    low, _ = cluster.ranges({target.fingerprints: 1})[target.order]
+    seats = [TopicPartition(target.seats, shard) for shard in range(target.layout.shards)]
+    of = {target.seats: target.fingerprints}
+    _set_missing(cluster, target.group("index"), dict.fromkeys(seats, Offset(low, WAITING)), of)
+
+
+def _set_missing(
+    cluster: Cluster, group: str, offsets: Offsets, of: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Commit the offsets that a group lacks; for ``of`` see `Cluster.commit`."""
+    present = cluster.committed({group: offsets})[group]
+    missing = {place: at for place, at in offsets.items() if place not in present}
+    if missing:
+        cluster.commit(group, missing, of=of)
 
 
 def starts(cluster: Cluster, topology: Topology, partitions: int) -> dict[str, Offsets]:

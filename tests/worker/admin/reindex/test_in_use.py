@@ -15,8 +15,8 @@ from worker.admin.cluster import TopicState
 from worker.admin.layout_log import refuse_others
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.admin.plan import plan as topic_plans
-from worker.admin.reindex.rewriting import numbered
-from worker.admin.reindex.run import changed_rules
+from worker.admin.reindex.checking import changed_rules, numbered
+from worker.admin.reindex.in_use import in_use, other_rules
 from worker.admin.reindex.topics import delete_left
 from worker.bus import TopicPartition
 from worker.generations.generation import Generation, Signing
@@ -233,3 +233,46 @@ def test_what_was_left_since_topics_were_deleted_is_still_left() -> None:
     assert (changed.left, changed.cleaned) == ((plan.current,), deleted)
     with pytest.raises(WrongState):
         changed.clean(deleted)
+
+
+DAYS = load(None, {"app": "a", "index.window": "9d"})
+WORDS = load(None, {"app": "a", "similarity.shingle": "word", "similarity.threshold": 0.7})
+FIRST = Plan.of(DAYS).signed(Signing.of(DAYS.parameters()))
+ANEW = numbered(FIRST, Generation.fingerprinted(WORDS), 100)
+TARGET = ANEW.topology(DAYS.topology(2))
+
+
+class TestAfterOne:
+    PLAN = taken_over(FIRST, ANEW)
+
+    @pytest.mark.parametrize("settings", [DAYS, WORDS])
+    def test_those_from_before_and_for_after_are_known(self, settings: Settings) -> None:
+        assert list(other_rules(self.PLAN, settings)) == []
+        cluster = FakeCluster(DAYS)
+        cluster.records["a.layout"][PLAN_KEY] = dump(self.PLAN)
+        plan = in_use(cluster.as_cluster(), settings)
+        assert plan.topology(settings, 2) == TARGET
+        assert plan.settings(settings).parameters() == WORDS.parameters()
+
+    @pytest.mark.parametrize(
+        ("given", "named"),
+        [
+            ({"threshold": 0.7}, "similarity.shingle"),
+            ({"shingle": "word"}, "similarity.threshold"),
+            ({"shingle": "word", "threshold": 0.7, "casefold": False}, "similarity.casefold"),
+            (
+                {"shingle": "word", "threshold": 0.7, "slots": 200, "bands": 40, "rows": 5},
+                "similarity.slots",
+            ),
+        ],
+    )
+    def test_a_mixture_is_another_one(self, given: dict[str, object], named: str) -> None:
+        settings = load(None, {"app": "a"} | {f"similarity.{k}": v for k, v in given.items()})
+        assert named in {one.name for one in other_rules(self.PLAN, settings)}
+
+    def test_sizes_that_follow_from_other_settings_are_not_asked_for(self) -> None:
+        lower = msgspec.structs.replace(FIRST.current, number=1, threshold=0.9)
+        plan = taken_over(FIRST, lower)
+        later = load(None, {"app": "a", "index.window": "9d", "similarity.threshold": 0.9})
+        assert later.parameters().bands != lower.bands
+        assert list(other_rules(plan, later)) == []

@@ -7,7 +7,7 @@ import pytest
 from tests.support.plans import taken_over
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.cluster import TopicState
-from worker.admin.reindex.rewriting import numbered
+from worker.admin.reindex.checking import numbered
 from worker.admin.reindex.run import Reindex
 from worker.bus import BusError, TopicPartition
 from worker.generations.generation import Generation, Signing
@@ -138,4 +138,4 @@ def test_while_a_broker_is_away_no_topics_are_made_and_it_says_when_to_go_on(
     with pytest.raises(
         BusError, match=r"with 3 replicas, .* and 2 answered: run the command again"
     ):
-        run.prepare(run.plan(), Generation.of(load(None, {"app": "a", "index.shards": 4})))
+        run.begin({"shards": 4})
