@@ -17,7 +17,7 @@ from chaos.cell import Run
 from chaos.transactions import TransactionalFeeder
 from tests.support.application import ApplicationUnderTest
 from worker.bus import Outgoing
-from worker.wire.corrections import Request
+from worker.corrections.request import Allow, Request, Withdraw, encoded
 from worker.wire.headers import CORRECTION
 
 SLICE_SECONDS: Final = 0.2
@@ -156,16 +156,16 @@ class Feeding:
         for _, text in self._random.choices(fed, k=count):
             ident = f"allowance {self._random.randrange(ALLOWANCES)}"
             exact = self._random.random() < 0.3
-            request = Request("allow", ident, text, exact=exact, by="chaos", why="drawn")
+            request: Request = Allow(ident, text, exact=exact, by="chaos", why="drawn")
             if self._random.random() < 0.3:
-                request = Request("withdraw", ident, by="chaos")
+                request = Withdraw(ident, by="chaos")
             corrections.append(
                 Outgoing(
                     topology.documents,
                     self._random.randrange(topology.layout.partitions),
                     ident.encode(),
                     None,
-                    ((CORRECTION, request.encode()),),
+                    ((CORRECTION, encoded(request)),),
                 )
             )
         self._application.feed(corrections, self._over)

@@ -10,7 +10,7 @@ from tests.support.checker.history import verdict_of
 from tests.support.proof import prove
 from tests.support.texts import near_copies, slices
 from worker.bus import Outgoing
-from worker.wire.corrections import Request
+from worker.corrections.request import Allow, Forget, Request, Withdraw, encoded
 from worker.wire.headers import CORRECTION, FORGET
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -26,8 +26,8 @@ def correct(application: ApplicationUnderTest, *requests: Request) -> None:
             request.id.encode(),
             None,
             (
-                (CORRECTION, request.encode()),
-                *([(FORGET, request.id.encode())] if request.kind == "forget" else []),
+                (CORRECTION, encoded(request)),
+                *([(FORGET, request.id.encode())] if isinstance(request, Forget) else []),
             ),
         )
         for number, request in enumerate(requests)
@@ -44,9 +44,9 @@ def test_an_allowance_holds_while_workers_come_and_go(launch: Launch) -> None:
     application.audit.reach(33)
     correct(
         application,
-        Request("allow", "slogan", SLOGAN, by="ada", why="a footer"),
-        Request("allow", "first", first[0][1], exact=True),
-        Request("forget", first[1][0], by="ada"),
+        Allow("slogan", SLOGAN, by="ada", why="a footer"),
+        Allow("first", first[0][1], exact=True),
+        Forget(first[1][0], by="ada"),
     )
     application.feed(application.documents(second))
     application.audit.reach(33 + 30 + 2)  # The tombstone is on both outputs. All are corrected.
@@ -54,7 +54,7 @@ def test_an_allowance_holds_while_workers_come_and_go(launch: Launch) -> None:
     application.feed(application.documents([(f"t{n}", SLOGAN) for n in range(6)]))
     application.start("alpha", "gamma")
     application.audit.reach(33 + 36 + 2)
-    correct(application, Request("withdraw", "slogan", by="ada"))
+    correct(application, Withdraw("slogan", by="ada"))
     assert application.worker("beta").stop() == 0
     application.feed(application.documents(third))
     application.feed(application.documents([(f"u{n}", SLOGAN) for n in range(3)]))

@@ -38,6 +38,9 @@ from worker.cli.campaigns import Wanted, of_files
 from worker.cli.client import Client
 from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import _matches as matches_in_header
+from worker.corrections.request import Allow, CorrectionError, Forget, in_frame
+from worker.corrections.request import decoded as decoded_request
+from worker.corrections.request import encoded as encoded_request
 from worker.corrections.state import Corrections
 from worker.documents.published import duplicate_of
 from worker.files.errors import FileError
@@ -63,7 +66,6 @@ from worker.settings.model import Settings
 from worker.stages.deaths import Deaths
 from worker.stages.order import Coverage
 from worker.wire.codec import FrameError, HandOver, decode, hand_over
-from worker.wire.corrections import CorrectionError, Request
 from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.matches import MatchFrame
 
@@ -71,9 +73,8 @@ _ID: Final = 1_024
 
 
 def _request(value: bytes) -> None:
-    request = Request.decode(value)
-    request.note(0)
-    assert request.id.encode()
+    request = decoded_request(value)
+    in_frame(request, 0, 0).check()
 
 
 def _fingerprints(value: bytes) -> None:
@@ -197,12 +198,12 @@ def _corrections(value: bytes) -> None:
 def _seeds() -> Iterator[Reader]:
     yield Reader(
         "correction",
-        ("worker.wire.corrections",),
+        ("worker.corrections.request",),
         _request,
         (CorrectionError,),
         (
-            Request("allow", "a1", "I love it", why="slogan").encode(),
-            Request("forget", "d1", by="me", source="0-1").encode(),
+            encoded_request(Allow("a1", "I love it", why="slogan")),
+            encoded_request(Forget("d1", by="me", source="0-1")),
         ),
         "json",
     )

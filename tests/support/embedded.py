@@ -13,12 +13,12 @@ from tests.support.checker.history import History, frame_ranges, verdict_of, ver
 from tests.support.replay import replay
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
+from worker.corrections.request import Forget, Request, encoded
 from worker.corrections.state import Corrections
 from worker.index.store import BandStore
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings.model import Settings
 from worker.stages.index import Index
-from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION, FORGET
 
 Texts = Sequence[tuple[str, str]]
@@ -108,8 +108,8 @@ class Run:
 
     def correct(self, request: Request) -> None:
         """Write what a person corrects, with a tombstone if a document is forgotten."""
-        headers = [(CORRECTION, request.encode())]
-        if request.kind == "forget":
+        headers = [(CORRECTION, encoded(request))]
+        if isinstance(request, Forget):
             headers.append((FORGET, request.id.encode()))
         partition = len(self.inputs) % self.topology.layout.partitions
         key = request.id.encode()

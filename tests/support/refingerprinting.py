@@ -13,6 +13,7 @@ from tests.support.notes import KeptNotes
 from tests.support.stages import process
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
+from worker.corrections.request import Request, encoded
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.loop.loop import Loop
@@ -24,7 +25,6 @@ from worker.stages.refingerprint import Refingerprint
 from worker.stages.reject_limit import RejectLimit
 from worker.topology import Topology
 from worker.wire.codec import HandOver, decode, hand_over
-from worker.wire.corrections import Request
 from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.frame import Layout
 from worker.wire.headers import CORRECTION
@@ -162,7 +162,7 @@ class TwoLogs:
 
     def correct(self, request: Request) -> None:
         """Write a correction."""
-        self.send(0, None, headers=((CORRECTION, request.encode()),))
+        self.send(0, None, headers=((CORRECTION, encoded(request)),))
 
     def sign(self) -> None:
         """Let *fingerprint* read all there is, also its quiet ends."""

@@ -21,11 +21,11 @@ from tests.world.writer import Writer
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.faults import Step, Torn
+from worker.corrections.request import Request
 from worker.generations.plan import Plan
 from worker.offline.embedded import create_topics
 from worker.stages.base import StageError
 from worker.topology import STAGES, Topology
-from worker.wire.corrections import Request
 
 AWAKE_ROUNDS: Final = 4
 """What the others get done while one is asleep or away."""

@@ -9,8 +9,8 @@ from typing import Literal
 from tests.world.clock import HOUR, Clock
 from worker.bus import Outgoing, Record
 from worker.bus.memory.bus import MemoryBus
+from worker.corrections.request import Forget, Request, encoded
 from worker.topology import Topology
-from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION, FORGET
 
 Manner = Literal["plain", "transaction", "aborted first", "aborted", "overlapping"]
@@ -92,8 +92,8 @@ class Writer:
 
     def correct(self, request: Request, partition: int) -> None:
         """Write what a person corrects, with a tombstone if it has a document forgotten."""
-        headers = [(CORRECTION, request.encode())]
-        if request.kind == "forget":
+        headers = [(CORRECTION, encoded(request))]
+        if isinstance(request, Forget):
             headers.append((FORGET, request.id.encode()))
         documents, now = self._topology.documents, self._clock.milliseconds()
         record = Outgoing(documents, partition, request.id.encode(), None, tuple(headers), now)

@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from time import sleep
-from typing import NamedTuple
+from typing import Annotated
 
 import msgspec
+import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from lsh import Fingerprinter
-from worker.admin.cluster import Cluster
-from worker.admin.reindex.in_use import in_use
-from worker.bus import Bus
-from worker.bus.kafka.bus import KafkaBus
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import (
+    App,
+    Bootstrap,
+    Config,
+    Json,
+    Reason,
+    Server,
+    corrector,
+    for_kafka,
+    settings_of,
+)
+from worker.cli.query import is_file
 from worker.cli.screen import line, print_json, screen, shown
-from worker.cli.sent import documents_there, judged_and_found, places
-from worker.corrections.records import allowance, correction, corrector
-from worker.corrections.sending import send
+from worker.corrections.request import Allow, CorrectionError, Withdraw
+from worker.corrections.service import Corrector, Made, MadeList, last_records
 from worker.corrections.state import MOST_ALLOWANCES, erasure_name
-from worker.documents.lookup import Gone, Lookup
+from worker.documents.lookup import Gone
 from worker.files.errors import of_file
-from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
-from worker.generations.plan import Plan
-from worker.serve.correcting import Made, MadeList
-from worker.settings.model import Settings
 from worker.settings.units import duration_text
-from worker.topology import Topology
-from worker.untrusted import NOT_READ, why
+from worker.untrusted import NOT_READ
+from worker.untrusted import why as why_not_read
 from worker.visible import counted, tell
-from worker.wire.corrections import CorrectionError, Request
 
-_CORRECTIONS = ("correction", "corrections")
 _PATH = "/v1/corrections"
 _PAGE = 100
 _EXCERPT = 100
@@ -49,15 +48,69 @@ _BY_CELLS, _WHY_CELLS = 16, 26
 _MOST_BYTES = 1 << 20
 
 
-class Wanted(NamedTuple):
-    """What to allow, one of a text, a document's id, and a file; or the allowance to withdraw."""
+def allow(
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The text; - is standard input.")
+    ] = None,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    ident: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="ID", help="Allow the text of the latest document with this id."
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Allow the texts of a file: one a line, or in FILE.jsonl objects with text, and"
+            " maybe id, exact and why.",
+        ),
+    ] = None,
+    remove: Annotated[
+        str | None,
+        typer.Option(metavar="ALLOWANCE", help="Withdraw the allowance with this id."),
+    ] = None,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="List what is allowed and who had what forgotten; asks a server."
+        ),
+    ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Allow only the same text, once it is normalised."),
+    ] = False,
+    why: Reason = "",
+    server: Server = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Don't wait until every shard has read it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Allow texts: what is near to one is no duplicate from then on.
 
-    text: str | None = None
-    id: str | None = None
-    file: Path | None = None
-    remove: str | None = None
-    exact: bool = False
-    why: str = ""
+    The same text again replaces its allowance. With index.window, one holds for that long.
+    """
+    if sum(one is not None for one in (text, ident, file, remove)) + show != 1:
+        raise CommandError("TEXT, --id, --file, --remove, --list: give one of them")
+    if text is not None and is_file(text):
+        raise CommandError(f"{text} is a file; --file allows the texts in it")
+    if show:
+        show_corrections(Client.of(settings_of(config, None, app), server), as_json=as_json)
+        return
+    with corrector(for_kafka(config, bootstrap, app)) as sending:
+        send_corrections(
+            sending,
+            requested(sending, text, ident=ident, file=file, remove=remove, exact=exact, why=why),
+            exact=exact,
+            from_file=file is not None,
+            wait=not no_wait,
+            as_json=as_json,
+        )
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,123 +125,52 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 _line = msgspec.json.Decoder(_Line).decode
 
 
-def allow(settings: Settings, wanted: Wanted, *, wait: bool, as_json: bool) -> None:
-    """Send what allows texts, or withdraws that; wait until every shard has read it.
-
-    Raises:
-        CommandError: a text can't be allowed, there is no topic, or Kafka failed.
-    """
-    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
-    options = settings.kafka_options()
-    plan = in_use(Cluster(options), settings)
-    settings = plan.settings(settings)
-    allow_on(KafkaBus(options), settings, wanted, plan=plan, wait=wait, as_json=as_json)
-
-
-def allow_on(
-    bus: Bus,
-    settings: Settings,
-    wanted: Wanted,
+def requested(
+    corrector: Corrector,
+    text: str | None = None,
     *,
-    plan: Plan | None = None,
-    wait: bool,
-    as_json: bool,
-    pause: Callable[[float], None] = sleep,
-) -> None:
-    """Do what `allow` does, on any bus; ``pause`` waits for some seconds.
-
-    Without a plan, the application was never reindexed.
-    """
-    topology = documents_there(bus, settings, plan or Plan.of(settings))
-    by = corrector(settings)
-    requests = [
-        msgspec.structs.replace(one, by=by, why=one.why or wanted.why)
-        for one in _requests(bus, settings, topology, wanted)
-    ]
-    records = [correction(topology, one) for one in requests]
-    names = {one.id: erasure_name(one.id.encode()) for one in requests}
-    ids = list(names)
-    refused: list[str] | None = None
-    if wait:
-        known = names.values()
-        sent, done = judged_and_found(bus, topology, records, known, pause, _CORRECTIONS)
-        if done is not None:
-            refused = [ident for ident, name in names.items() if name not in done]
-    else:
-        sent = send(bus, topology, records)
-    if as_json:
-        print_json({"ids": ids, "corrections": places(sent), "judged": wait, "refused": refused})
-    if refused:
-        raise CommandError(_why_refused(wanted, ids, refused), EXIT_FAILED)
-    if not as_json:
-        for said in _said(settings, wanted, ids, known=refused is not None):
-            tell(said)
-
-
-def _why_refused(wanted: Wanted, ids: Sequence[str], refused: Sequence[str]) -> str:
-    if wanted.remove is not None:
-        return (
-            f"there is no allowance {wanted.remove!r}, so nothing is withdrawn; `neardup allow"
-            " --list` names those that hold"
-        )
-    of = f"{len(refused):,} of {len(ids):,} texts are" if len(ids) > 1 else "the text is"
-    return (
-        f"{of} not allowed: {MOST_ALLOWANCES:,} allowances hold, which is the most. Withdraw some"
-        " (`neardup allow --list` names them, `neardup allow --remove ALLOWANCE`), and run it again"
-    )
-
-
-def _requests(
-    bus: Bus, settings: Settings, topology: Topology, wanted: Wanted
-) -> Sequence[Request]:
-    """Return what to send.
+    ident: str | None = None,
+    file: Path | None = None,
+    remove: str | None = None,
+    exact: bool = False,
+    why: str = "",
+) -> Sequence[Allow | Withdraw]:
+    """Return what to send for a text, a document's id, a file, or an allowance to withdraw.
 
     Raises:
         CommandError: a text can't be allowed, or a document isn't found.
+        BusError: Kafka failed.
     """
-    if wanted.remove is not None:
-        ident = wanted.remove.encode(errors="replace").decode()
-        if ident != wanted.remove or not ident:
-            raise CommandError(f"--remove: {wanted.remove!r} is no id; nothing was sent")
-        return [Request("withdraw", ident)]
-    fingerprinter = Fingerprinter(topology.layout.parameters)
-    if wanted.file is not None:
-        return _of_file(fingerprinter, wanted, wanted.file)
-    ident = ""
-    if wanted.id is not None:
-        ident, text = wanted.id, _text_of(bus, settings, topology, wanted.id)
-    else:
-        text = _given(wanted.text or "")
-    try:
-        return [allowance(fingerprinter, text, ident=ident, exact=wanted.exact)]
-    except CorrectionError as why:
-        raise CommandError(f"{why}; nothing was sent") from None
-
-
-def _given(text: str) -> str:
-    if text != "-":
-        return text
-    return sys.stdin.buffer.read(_MOST_BYTES).decode(errors="surrogateescape").strip("\r\n")
-
-
-def _text_of(bus: Bus, settings: Settings, topology: Topology, ident: str) -> str:
-    """Return the text of the latest document with an id."""
-    with closing(Lookup(settings, topology, bus)) as lookup:
+    if remove is not None:
+        ident = remove.encode(errors="replace").decode()
+        if ident != remove or not ident:
+            raise CommandError(f"--remove: {remove!r} is no id; nothing was sent")
+        return [corrector.withdraw(ident, why=why)]
+    if file is not None:
+        return _of_file(corrector, file, exact=exact, why=why)
+    if ident is not None:
         try:
-            return document_format(settings).read(lookup.origin(ident)).text
-        except (Gone, Unreadable) as why:
-            raise CommandError(f"{ident!r}: {why}; nothing was sent", EXIT_FAILED) from None
+            text = corrector.text_of(ident)
+        except (Gone, Unreadable) as error:
+            raise CommandError(f"{ident!r}: {error}; nothing was sent", EXIT_FAILED) from None
+    elif text == "-":
+        said = sys.stdin.buffer.read(_MOST_BYTES)
+        text = said.decode(errors="surrogateescape").strip("\r\n")
+    try:
+        return [corrector.allow(text or "", ident=ident or "", exact=exact, why=why)]
+    except CorrectionError as error:
+        raise CommandError(f"{error}; nothing was sent") from None
 
 
-def _of_file(fingerprinter: Fingerprinter, wanted: Wanted, path: Path) -> list[Request]:
+def _of_file(corrector: Corrector, path: Path, *, exact: bool, why: str) -> list[Allow]:
     requests = []
     for number, one in _lines(path):
-        exact = wanted.exact if one.exact is None else one.exact
+        exactly = exact if one.exact is None else one.exact
         try:
-            request = allowance(fingerprinter, one.text, ident=one.id, exact=exact)
-        except CorrectionError as why:
-            raise CommandError(f"{path}:{number}: {why}; nothing was sent") from None
-        requests.append(msgspec.structs.replace(request, why=one.why or ""))
+            request = corrector.allow(one.text, ident=one.id, exact=exactly, why=one.why or why)
+        except CorrectionError as error:
+            raise CommandError(f"{path}:{number}: {error}; nothing was sent") from None
+        requests.append(request)
     if not requests:
         raise CommandError(f"{path}: has no text")
     if len(requests) > MOST_ALLOWANCES:
@@ -215,30 +197,92 @@ def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
         try:
             yield number, _line(content) if as_json else _Line(content.decode())
         except NOT_READ as error:
-            raise CommandError(f"{path}:{number}: {why(error)}; nothing was sent") from None
+            raise CommandError(
+                f"{path}:{number}: {why_not_read(error)}; nothing was sent"
+            ) from None
 
 
-def _said(settings: Settings, wanted: Wanted, ids: Sequence[str], *, known: bool) -> Iterator[str]:
-    """Yield what was done, how long that holds, and how to undo it.
+def send_corrections(
+    corrector: Corrector,
+    requests: Sequence[Allow | Withdraw],
+    *,
+    exact: bool = False,
+    from_file: bool = False,
+    wait: bool,
+    as_json: bool,
+    pause: Callable[[float], None] = sleep,
+) -> None:
+    """Send corrections, wait until every shard has judged them, and print that.
+
+    ``exact`` was asked for by an option. ``pause`` waits for some seconds.
+
+    Raises:
+        CommandError: too many texts are allowed, or an allowance doesn't hold.
+        NotJudged: they were sent, and waiting failed.
+        BusError: Kafka failed.
+    """
+    names = {request.id: erasure_name(request.id.encode()) for request in requests}
+    ids = list(names)
+    refused: list[str] | None = None
+    if wait:
+        ends, done = corrector.send_and_wait(
+            requests, names.values(), ("correction", "corrections"), pause=pause, tell=tell
+        )
+        if done is not None:
+            refused = [ident for ident, name in names.items() if name not in done]
+    else:
+        ends = corrector.send(requests)
+    if as_json:
+        corrections = last_records(ends)
+        print_json({"ids": ids, "corrections": corrections, "judged": wait, "refused": refused})
+    withdrawn = isinstance(requests[0], Withdraw)
+    if refused:
+        raise CommandError(_why_refused(ids, refused, withdrawn=withdrawn), EXIT_FAILED)
+    if as_json:
+        return
+    known = refused is not None
+    if withdrawn:
+        ending = "withdrawn" if known else "sent to be withdrawn; if it holds, it ends there"
+        tell(f"{ids[0]} {ending}: what is near to its text is judged like all others")
+        tell("Undo: neardup allow TEXT")
+        return
+    for text in _allowed(corrector, ids, known=known, exact=exact, from_file=from_file):
+        tell(text)
+
+
+def _why_refused(ids: Sequence[str], refused: Sequence[str], *, withdrawn: bool) -> str:
+    if withdrawn:
+        return (
+            f"there is no allowance {ids[0]!r}, so nothing is withdrawn; `neardup allow"
+            " --list` names those that hold"
+        )
+    of = f"{len(refused):,} of {len(ids):,} texts are" if len(ids) > 1 else "the text is"
+    return (
+        f"{of} not allowed: {MOST_ALLOWANCES:,} allowances hold, which is the most. Withdraw some"
+        " (`neardup allow --list` names them, `neardup allow --remove ALLOWANCE`), and run it again"
+    )
+
+
+def _allowed(
+    corrector: Corrector, ids: Sequence[str], *, known: bool, exact: bool, from_file: bool
+) -> Iterator[str]:
+    """Yield what was allowed, how long that holds, and how to undo it.
 
     ``known``: whether the shards have said that they have done it.
     """
-    if wanted.remove is not None:
-        done = "withdrawn" if known else "sent to be withdrawn; if it holds, it ends there"
-        yield f"{wanted.remove} {done}: what is near to its text is judged like all others"
-        yield "Undo: neardup allow TEXT"
-        return
-    near = "has the same normal form" if wanted.exact else "is near to"
+    of = "it" if len(ids) == 1 else "one of them"
+    if exact:
+        what = f"has the same normal form as {of}"
+    elif from_file:
+        what = f"is near to {of} (or the same, where the file says so)"
+    else:
+        what = f"is near to {of}"
     when = "from here on"
     if not known:
         when = f"once the shards have read it, unless {MOST_ALLOWANCES:,} allowances hold"
-    of = "it" if len(ids) == 1 else "one of them"
-    what = f"{near} as {of}" if wanted.exact else f"{near} {of}"
-    if wanted.file is not None and not wanted.exact:
-        what = f"{near} {of} (or the same, where the file says so)"
     done = "allowed" if known else "sent to be allowed"
     yield f"{counted(len(ids), 'text')} {done}: what {what} is unique {when}."
-    window = settings.index.window_ms
+    window = corrector.settings.index.window_ms
     if window is not None:
         yield f"That holds for {duration_text(window)} (index.window); allow again to renew it."
     which = ids[0] if len(ids) == 1 else "ALLOWANCE, for each that neardup allow --list names"

@@ -116,9 +116,19 @@ def status_of(error: BaseException) -> int | None:
         return error.status
     if isinstance(error, FileError):  # A wrong name is the caller's to correct.
         return EXIT_FAILED if error.full_disk else EXIT_USAGE
+    if _is_of_the_sent(error):
+        cause = error.__cause__
+        interrupted = isinstance(cause, KeyboardInterrupt)
+        return 130 if interrupted else (cause and status_of(cause)) or EXIT_FAILED
     if not _is_expected(error):
         return None
     return EXIT_USAGE if _is_configuration(error) else EXIT_FAILED
+
+
+def _is_of_the_sent(error: BaseException) -> bool:
+    from worker.corrections.service import NotJudged  # noqa: PLC0415 -- only after an error
+
+    return isinstance(error, NotJudged)
 
 
 def _is_configuration(error: BaseException) -> bool:

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from time import sleep
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
-from worker.admin.cluster import Cluster
-from worker.admin.reindex.in_use import in_use
-from worker.bus import Bus, BusError, Record, TopicPartition
-from worker.bus.kafka.bus import KafkaBus
-from worker.bus.ranges import read_ranges
 from worker.cli.campaigns import Outline, members_of
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import App, Bootstrap, Config, Json, Reason, Server, corrector, for_kafka
 from worker.cli.query import matches_of
 from worker.cli.screen import print_json
-from worker.cli.sent import await_judged, documents_there, judged_and_found, places
-from worker.corrections.records import corrector, erasure, restored
-from worker.corrections.sending import judged_reader, send
-from worker.documents.lookup import Gone, Lookup
-from worker.formats.base import DocumentFormat
-from worker.formats.choice import document_format
+from worker.corrections.request import Forget
+from worker.corrections.service import Corrector, last_records
+from worker.documents.lookup import Gone
 from worker.formats.unreadable import Unreadable
-from worker.generations.plan import Plan
 from worker.settings.mask import without_credentials
 from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import counted, tell
-from worker.wire.corrections import Request
-from worker.wire.headers import FORGET
 
-_TOMBSTONES = ("tombstone", "tombstones")
 _NAMED = 10
 """The most ids in a line."""
 
@@ -49,7 +36,64 @@ class _Left(NamedTuple):
     until: str
 
 
-def chosen(server: Client, group: str | None, text: str | None, *, yes: bool) -> list[str]:
+def forget(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID", help="The ids of the documents to forget, as they are published."
+        ),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="Forget all documents of a group of `neardup campaigns`."
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Forget what this text matches, as `neardup query` lists it.",
+        ),
+    ] = None,
+    undo: Annotated[
+        bool,
+        typer.Option("--undo", help="Send the documents again, to be judged and published anew."),
+    ] = False,
+    why: Reason = "",
+    server: Server = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Don't ask before what --group or --text names.")
+    ] = False,
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="Don't wait until every shard has forgotten them."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Have the index forget documents, and say when nothing is left of them.
+
+    It sends a tombstone for each id: a record on the documents topic without a value, whose key
+    is the one that has this id (documents.key). Your own producers may do the same.
+    """
+    if bool(ids) + (group is not None) + (text is not None) != 1:
+        raise CommandError("ID, --group, --text: give one of them")
+    if undo and not ids:
+        raise CommandError("--undo takes ids")
+    settings = for_kafka(config, bootstrap, app)
+    chosen = ids or confirmed(Client.of(settings, server), group, text, yes=yes)
+    with corrector(settings) as sending:
+        if undo:
+            restore_documents(sending, chosen, wait=not no_wait, as_json=as_json)
+        else:
+            forget_documents(sending, chosen, why=why, wait=not no_wait, as_json=as_json)
+
+
+def confirmed(server: Client, group: str | None, text: str | None, *, yes: bool) -> list[str]:
     """Return the ids of a group's members, or of what is near to a text, once that is confirmed.
 
     Raises:
@@ -93,105 +137,74 @@ def _consists(outline: Outline) -> Iterator[str]:
             yield f"  and {counted(outline.count - len(outline.clusters), 'smaller one')}"
 
 
-def forget(
-    settings: Settings, ids: Sequence[str], *, why: str, undo: bool, wait: bool, as_json: bool
-) -> None:
-    """Send a tombstone for each id, wait until every shard has judged them, and print that.
-
-    With ``undo``, send their documents again, instead.
-
-    Raises:
-        CommandError: an id is not one, there is no topic, or Kafka failed.
-    """
-    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
-    options = settings.kafka_options()
-    plan = in_use(Cluster(options), settings)
-    settings, bus = plan.settings(settings), KafkaBus(options)
-    if undo:
-        restore_on(bus, settings, ids, plan=plan, wait=wait, as_json=as_json)
-    else:
-        forget_on(bus, settings, ids, plan=plan, why=why, wait=wait, as_json=as_json)
-
-
-def forget_on(
-    bus: Bus,
-    settings: Settings,
+def forget_documents(
+    corrector: Corrector,
     ids: Sequence[str],
     *,
-    plan: Plan | None = None,
     why: str = "",
     wait: bool,
     as_json: bool,
     pause: Callable[[float], None] = sleep,
 ) -> None:
-    """Do what `forget` does, on any bus; ``pause`` waits for some seconds.
+    """Send a tombstone for each id, wait until every shard has judged them, and print that.
 
-    Without a plan, the application was never reindexed.
+    ``pause`` waits for some seconds.
+
+    Raises:
+        CommandError: an id is not one, or no document ever had one of them.
+        NotJudged: they were sent, and waiting failed.
+        BusError: Kafka failed.
     """
-    documents = document_format(settings)
-    wanted = _wanted(documents, ids)
-    topology = documents_there(bus, settings, plan or Plan.of(settings))
-    never = _never_came(bus, settings, topology, wanted) if len(wanted) <= _NAMED else []
-    wanted = {ident: given for ident, given in wanted.items() if given not in never}
+    requests = _requests(corrector, ids, why)
+    never = list[str]()
+    if len(requests) <= _NAMED:
+        unpublished = corrector.never_came({one.id for one in requests.values()})
+        never = [ident for ident, request in requests.items() if request.id in unpublished]
+    requests = {ident: one for ident, one in requests.items() if ident not in never}
     if never:
-        said = f"no document with this id was ever published: {_named(never)}"
-        if not wanted:
-            raise CommandError(f"{said}; nothing was sent", EXIT_FAILED)
-        tell(said)
-    by = corrector(settings)
-    requests = [Request("forget", ident.decode(), by=by, why=why) for ident in wanted]
-    tombstones = [erasure(topology, documents.keys, one) for one in requests]
+        message = f"no document with this id was ever published: {_named(never)}"
+        if not requests:
+            raise CommandError(f"{message}; nothing was sent", EXIT_FAILED)
+        tell(message)
+    sent = list(requests.values())
     unknown: list[str] | None = None
     if wait:
-        sent, known = judged_and_found(bus, topology, tombstones, wanted, pause, _TOMBSTONES)
+        known_as = {ident: request.id.encode() for ident, request in requests.items()}
+        ends, known = corrector.send_and_wait(
+            sent, known_as.values(), ("tombstone", "tombstones"), pause=pause, tell=tell
+        )
         if known is not None:
-            unknown = [given for ident, given in wanted.items() if ident not in known]
+            unknown = [ident for ident in requests if known_as[ident] not in known]
     else:
-        sent = send(bus, topology, tombstones)
+        ends = corrector.send(sent)
+    settings, topology = corrector.settings, corrector.topology
     if as_json:
-        unknown = unknown if unknown is None else [*never, *unknown]
-        print_json(_summary(settings, topology, ids, sent, unknown, judged=wait))
+        print_json(
+            {
+                "ids": list(dict.fromkeys(ids)),
+                "tombstones": last_records(ends),
+                "judged": wait,
+                "unknown": None if unknown is None else [*never, *unknown],
+                "erasure_seconds": settings.index.erasure_seconds,
+                "not_reached": [one._asdict() for one in _not_reached(settings, topology)],
+            }
+        )
         return
-    number = len(wanted)
+    number = len(requests)
     begun = _judged(number, unknown, settings) if wait else _sent(number, topology, settings)
     left = [f"  {one.what}: {one.until}" for one in _not_reached(settings, topology)]
     for line in (*begun, "This does not reach", *left):
         tell(line)
-    gone = [one for one in wanted.values() if one not in (unknown or ())]
+    gone = [ident for ident in requests if ident not in (unknown or ())]
     named = shlex.join(gone) if len(gone) <= _NAMED else "ID…"
     if gone:
         tell(f"Undo, as long as {topology.documents} has them: neardup forget --undo {named}")
 
 
-def _never_came(
-    bus: Bus, settings: Settings, topology: Topology, wanted: Mapping[bytes, str]
-) -> list[str]:
-    """Return the ids of which it is certain that no document ever had them.
-
-    Nothing is certain while documents wait, or if the outputs can't be read whole.
-    """
-    try:
-        with closing(judged_reader(bus, topology)) as reader:
-            numbers = range(topology.layout.partitions)
-            read_to = reader.committed([TopicPartition(topology.documents, n) for n in numbers])
-            ends = {place: reader.watermarks(place)[1] for place in read_to}
-            waiting = {place: (at or 0, ends[place]) for place, at in read_to.items()}
-            if None in read_to.values() or any(
-                record.value is not None for record in read_ranges(reader, waiting)
-            ):
-                return []
-        with closing(Lookup(settings, topology, bus)) as lookup:
-            return [given for ident, given in wanted.items() if lookup.never_came(ident.decode())]
-    except BusError:
-        return []
-
-
-def restore_on(
-    bus: Bus,
-    settings: Settings,
+def restore_documents(
+    corrector: Corrector,
     ids: Sequence[str],
     *,
-    plan: Plan | None = None,
     wait: bool,
     as_json: bool,
     pause: Callable[[float], None] = sleep,
@@ -200,61 +213,44 @@ def restore_on(
 
     Raises:
         CommandError: one isn't there; nothing is sent then.
+        NotJudged: they were sent, and waiting failed.
+        BusError: Kafka failed.
     """
-    wanted = list(_wanted(document_format(settings), ids).values())
-    topology = documents_there(bus, settings, plan or Plan.of(settings))
-    with closing(Lookup(settings, topology, bus)) as lookup:
-        records = []
-        for ident in wanted:
-            try:
-                records.append(restored(lookup.origin(ident)))
-            except Gone as why:
-                raise CommandError(f"{ident!r}: {why}; nothing was sent", EXIT_FAILED) from None
-    sent = send(bus, topology, records)
+    wanted, records = list(_requests(corrector, ids)), []
+    for ident in wanted:
+        try:
+            records.append(corrector.restoration(ident))
+        except Gone as why:
+            raise CommandError(f"{ident!r}: {why}; nothing was sent", EXIT_FAILED) from None
     if wait:
-        with closing(judged_reader(bus, topology)) as reader:
-            await_judged(reader, sent, pause, ("last one", "documents"))
+        ends, _ = corrector.send_and_wait(
+            records, (), ("last one", "documents"), pause=pause, tell=tell
+        )
+    else:
+        ends = corrector.send(records)
     if as_json:
-        print_json({"ids": wanted, "documents": places(sent), "judged": wait})
+        print_json({"ids": wanted, "documents": last_records(ends), "judged": wait})
         return
-    tell(f"{counted(len(wanted), 'document')} sent to {topology.documents} again: judged and"
-         " published anew")  # fmt: skip
+    tell(
+        f"{counted(len(wanted), 'document')} sent to {corrector.topology.documents} again: judged"
+        " and published anew"
+    )
 
 
-def _wanted(documents: DocumentFormat, ids: Sequence[str]) -> dict[bytes, str]:
-    """Return the ids, each once, as they were given.
+def _requests(corrector: Corrector, ids: Sequence[str], why: str = "") -> dict[str, Forget]:
+    """Return the requests by the ids that were given, one for each document.
 
     Raises:
         CommandError: no document can have this id.
     """
-    wanted: dict[bytes, str] = {}
+    requests: dict[str, tuple[str, Forget]] = {}
     for ident in ids:
-        header = (FORGET, ident.encode(errors="surrogateescape"))
         try:
-            forgotten = documents.forgotten(Record("", 0, 0, -1, None, None, (header,)))
+            request = corrector.forget(ident.encode(errors="surrogateescape"), why=why)
         except Unreadable as error:
             raise CommandError(f"{ident!r}: {error}; nothing was sent") from None
-        wanted.setdefault(forgotten, ident)
-    return wanted
-
-
-def _summary(
-    settings: Settings,
-    topology: Topology,
-    ids: Sequence[str],
-    sent: Mapping[TopicPartition, int],
-    unknown: Sequence[str] | None,
-    *,
-    judged: bool,
-) -> dict[str, object]:
-    return {
-        "ids": list(dict.fromkeys(ids)),
-        "tombstones": places(sent),
-        "judged": judged,
-        "unknown": unknown,
-        "erasure_seconds": settings.index.erasure_seconds,
-        "not_reached": [one._asdict() for one in _not_reached(settings, topology)],
-    }
+        requests.setdefault(request.id, (ident, request))
+    return dict(requests.values())
 
 
 def _sent(number: int, topology: Topology, settings: Settings) -> list[str]:

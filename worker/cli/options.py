@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from worker.corrections.service import Corrector
     from worker.files.reading import Reading
     from worker.settings.model import Settings
 
@@ -66,6 +67,14 @@ Server = Annotated[
         metavar="URL",
         help="Ask this `neardup serve`. Default: where serve.host and serve.port have one listen,"
         f" http://127.0.0.1:{SERVE_PORT} without settings.",
+    ),
+]
+Reason = Annotated[
+    str,
+    typer.Option(
+        "--why",
+        metavar="REASON",
+        help="The reason, noted with your name: at most 200 characters of it.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
@@ -155,6 +164,23 @@ def for_kafka(config: list[Path] | None, bootstrap: str | None, app: str | None)
     check_clients(settings.kafka_options())
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     return settings
+
+
+def corrector(settings: Settings) -> Corrector:
+    """Return what corrects the application on its brokers, by the generation in use.
+
+    Raises:
+        ConfigurationError: there is no topic with documents.
+        BusError: Kafka failed.
+    """
+    from worker.admin.cluster import Cluster
+    from worker.admin.reindex.in_use import in_use
+    from worker.bus.kafka.bus import KafkaBus
+    from worker.corrections.service import Corrector
+
+    options = settings.kafka_options()
+    plan = in_use(Cluster(options), settings)
+    return Corrector.of(plan.settings(settings), plan, KafkaBus(options))
 
 
 def for_files(

@@ -78,11 +78,11 @@ COMMANDS = {
             "Send rejected documents through the filter again, exactly once each.",
         ),
         "allow": (
-            "worker.cli.correcting_commands:allow",
+            "worker.cli.allow:allow",
             "Allow texts: what is near to one is no duplicate from then on.",
         ),
         "forget": (
-            "worker.cli.correcting_commands:forget",
+            "worker.cli.forget:forget",
             "Have the index forget documents, and say when nothing is left of them.",
         ),
         "skip": (

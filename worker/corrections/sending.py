@@ -1,7 +1,4 @@
-"""Sends tombstones and corrections, and tells when every shard has judged them.
-
-Also tells which tombstones have found something.
-"""
+"""Sends corrections, and tells when every shard has judged them, and what the shards found."""
 
 from __future__ import annotations
 
@@ -15,25 +12,51 @@ from worker.bus import (
     Bus,
     BusError,
     Fenced,
-    LogReader,
     LogWriter,
     OutcomeUnknown,
     Outgoing,
+    Record,
     TopicPartition,
 )
 from worker.bus.ranges import read_ranges
+from worker.closing import Closing
+from worker.corrections.request import Forget, Request, encoded
+from worker.formats.keys import Keys
 from worker.topology import Topology
 from worker.wire.codec import FrameError, answer
+from worker.wire.headers import CORRECTION, FORGET, without_own
 
-_SECONDS = 60.0
+SECONDS = 60.0
+"""How long it is tried to send something."""
+_KEY = b"neardup-correction:"
+"""Begins the keys of corrections, so that none is a document's: a topic may be compacted."""
 
 
-class Behind(NamedTuple):
-    """A partition whose last tombstone is not judged yet: its offset, and how far judging is."""
+def record_of(request: Request, topology: Topology, keys: Keys) -> Outgoing:
+    """Return the record that carries out a request.
 
-    place: TopicPartition
-    offset: int
-    judged: int
+    Those of an allowance have the same key, so they keep their order. The key of a tombstone is
+    the one that has the id, if there is one, or else the id, so it is where documents with that key
+    are. A header has the id: the tombstone forgets that whatever the key.
+    """
+    ident = request.id.encode()
+    headers: tuple[tuple[str, bytes], ...] = ((CORRECTION, encoded(request)),)
+    key: bytes | None = _KEY + ident
+    if isinstance(request, Forget):
+        key, headers = keys.key(ident), ((FORGET, ident), *headers)
+    return Outgoing(topology.documents, None, key, None, headers)
+
+
+def restored(record: Record) -> Outgoing:
+    """Return a document as it is sent again, with its own time: it is judged anew."""
+    return Outgoing(
+        record.topic,
+        record.partition,
+        record.key,
+        record.value,
+        without_own(record.headers),
+        record.timestamp if record.timestamp > 0 else None,
+    )
 
 
 def send(
@@ -41,7 +64,7 @@ def send(
     topology: Topology,
     records: Sequence[Outgoing],
     *,
-    seconds: float = _SECONDS,
+    seconds: float = SECONDS,
     clock: Callable[[], float] = monotonic,
 ) -> dict[TopicPartition, int]:
     """Send records to the documents; return the last one's offset in each partition.
@@ -70,7 +93,7 @@ def send(
 def _attempt(
     writer: LogWriter, records: Sequence[Outgoing]
 ) -> tuple[dict[TopicPartition, int] | None, str]:
-    """Return where the records are; None and the reason if they must be sent again."""
+    """Return the last offsets; None and the reason if the records must be sent again."""
     try:
         ends = writer.commit(records)
     except (Aborted, Fenced, OutcomeUnknown) as error:
@@ -81,92 +104,124 @@ def _attempt(
     return known, ""
 
 
-def judged_reader(bus: Bus, topology: Topology) -> LogReader:
-    """Return a reader that knows how far documents are judged, and reads the answers of shards."""
-    return bus.log_reader(topology.group("route"), list(topology.inputs("route")))
+class Behind(NamedTuple):
+    """A partition whose last record that was sent is not judged yet, and how far judging is."""
+
+    partition: TopicPartition
+    offset: int
+    judged: int
 
 
-def answered_up_to(reader: LogReader, topology: Topology) -> dict[TopicPartition, int]:
-    """Return where *route* reads the documents, and the answers of all shards, now.
+class Judging(Closing):
+    """Tells how far the documents are judged, and reads the answers of shards."""
 
-    Tombstones that are sent later, and the answers to them, come after that.
+    def __init__(self, bus: Bus, topology: Topology) -> None:
+        """Take where to read. Nothing is read before the first call."""
+        self._topology = topology
+        self._reader = bus.log_reader(topology.group("route"), list(topology.inputs("route")))
+        self._since: dict[TopicPartition, int] = {}
 
-    Raises:
-        BusError: Kafka doesn't answer.
-    """
-    partitions = [
-        TopicPartition(topic, number)
-        for topic, count in topology.inputs("route").items()
-        for number in range(count)
-    ]
-    return {partition: at or 0 for partition, at in reader.committed(partitions).items()}
+    def begin(self) -> None:
+        """Note where *route* reads the documents and the answers of all shards.
 
+        What is sent later, and the answers to it, come after that.
 
-def behind(reader: LogReader, sent: Mapping[TopicPartition, int]) -> list[Behind]:
-    """Return the partitions of documents whose tombstones are not judged by every shard.
+        Raises:
+            BusError: Kafka doesn't answer.
+        """
+        partitions = [
+            TopicPartition(topic, number)
+            for topic, count in self._topology.inputs("route").items()
+            for number in range(count)
+        ]
+        self._since = {
+            partition: at or 0 for partition, at in self._reader.committed(partitions).items()
+        }
 
-    *route* passes an offset of the documents only when it has read the answers of all shards for
-    it. A shard's answers are in one transaction with its own offset. So whatever *route* has
-    passed, all shards have passed.
+    def waiting(self) -> bool:
+        """Return whether there are documents that aren't judged, or that can't be known.
 
-    Raises:
-        BusError: *route* has no offset of a partition, or Kafka doesn't answer.
-    """
-    found = []
-    for partition, at in reader.committed(sent).items():
-        if at is None:
-            raise BusError(
-                f"the workers have no offset of {partition.topic}[{partition.partition}]; see"
-                " `neardup topics verify`"
-            )
-        if at <= sent[partition]:
-            found.append(Behind(partition, sent[partition], at))
-    return found
+        Raises:
+            BusError: Kafka doesn't answer.
+        """
+        numbers = range(self._topology.layout.partitions)
+        documents = [TopicPartition(self._topology.documents, number) for number in numbers]
+        left = {}
+        for partition, at in self._reader.committed(documents).items():
+            if at is None:
+                return True
+            end = self._reader.watermarks(partition)[1]
+            if at < end:
+                left[partition] = (at, end)
+        return any(record.value is not None for record in read_ranges(self._reader, left))
 
+    def behind(self, sent: Mapping[TopicPartition, int]) -> list[Behind]:
+        """Return the partitions of documents where not every shard has judged what was sent.
 
-def found(
-    reader: LogReader,
-    topology: Topology,
-    sent: Mapping[TopicPartition, int],
-    since: Mapping[TopicPartition, int],
-    ids: Collection[bytes],
-) -> set[bytes] | None:
-    """Return the ids that a shard had a document of; None if that can't be known any more.
+        *route* passes an offset of the documents only when it has read the answers of all shards
+        for it. A shard's answers are in one transaction with its own offset. So whatever *route*
+        has passed, all shards have passed.
 
-    Every shard must have judged the tombstones. ``since`` is what `answered_up_to` returned before
-    they were sent. Not all answers are there if the next generation of the index took over
-    meanwhile, or if retention has deleted some.
+        Raises:
+            BusError: *route* has no offset of a partition, or Kafka doesn't answer.
+        """
+        behind = []
+        for partition, at in self._reader.committed(sent).items():
+            if at is None:
+                raise BusError(
+                    f"the workers have no offset of {partition.topic}[{partition.partition}]; see"
+                    " `neardup topics verify`"
+                )
+            if at <= sent[partition]:
+                behind.append(Behind(partition, sent[partition], at))
+        return behind
 
-    Raises:
-        BusError: the answers can't be read.
-    """
-    own = {
-        partition.partition: range(since[partition], last + 1) for partition, last in sent.items()
-    }
-    spans = {
-        partition: (at, reader.watermarks(partition)[1])
-        for partition, at in since.items()
-        if partition.partition in own and partition.topic != topology.documents
-    }
-    layout = topology.layout
-    shards = {topology.matches(shard): shard for shard in range(layout.shards)}
-    missing = set(spans)
-    known: set[bytes] = set()
-    try:
-        for record in read_ranges(reader, spans):
-            if record.value is None:
-                continue
-            frame = answer(record.value, layout.id, shards[record.topic])
-            if frame is None or frame.refused is not None:
-                continue
-            tombstones, sought = frame.forgotten, own[record.partition]
-            known.update(
-                ident
-                for offset, ident in zip(tombstones.offsets, tombstones.ids.unpack(), strict=True)
-                if frame.start + int(offset) in sought
-            )
-            if frame.start < sought.stop <= frame.end:
-                missing.discard(TopicPartition(record.topic, record.partition))
-    except FrameError as error:
-        raise BusError(str(error)) from error
-    return known.intersection(ids) if not missing else None
+    def done(self, sent: Mapping[TopicPartition, int], ids: Collection[bytes]) -> set[bytes] | None:
+        """Return the ids for which a shard has done something; None if that can't be known.
+
+        Call `begin` before records are sent, and this when every shard has judged them. Not all
+        answers are there if the next generation of the index took over meanwhile, or if retention
+        has deleted some.
+
+        Raises:
+            BusError: the answers can't be read.
+        """
+        if not self._since:
+            return None
+        topology, since = self._topology, self._since
+        own = {
+            partition.partition: range(since[partition], last + 1)
+            for partition, last in sent.items()
+        }
+        spans = {
+            partition: (at, self._reader.watermarks(partition)[1])
+            for partition, at in since.items()
+            if partition.partition in own and partition.topic != topology.documents
+        }
+        layout = topology.layout
+        shards = {topology.matches(shard): shard for shard in range(layout.shards)}
+        missing = set(spans)
+        known: set[bytes] = set()
+        try:
+            for record in read_ranges(self._reader, spans):
+                if record.value is None:
+                    continue
+                frame = answer(record.value, layout.id, shards[record.topic])
+                if frame is None or frame.refused is not None:
+                    continue
+                tombstones, sought = frame.forgotten, own[record.partition]
+                ids_there = tombstones.ids.unpack()
+                known.update(
+                    ident
+                    for offset, ident in zip(tombstones.offsets, ids_there, strict=True)
+                    if frame.start + int(offset) in sought
+                )
+                if frame.start < sought.stop <= frame.end:
+                    missing.discard(TopicPartition(record.topic, record.partition))
+        except FrameError as error:
+            raise BusError(str(error)) from error
+        return known.intersection(ids) if not missing else None
+
+    def close(self) -> None:
+        """Close the reader."""
+        self._reader.close()

@@ -29,13 +29,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from worker.bus import BusError
 from worker.closing import Closing
+from worker.corrections.request import CorrectionError
 from worker.documents.lookup import Gone
 from worker.formats.unreadable import Unreadable
 from worker.groups.store import GroupsUnusable
 from worker.index.errors import StoreDamaged
 from worker.page import page_routes
 from worker.serve.answers import Refused, error
-from worker.serve.correcting import Refused as WouldNotHold
 from worker.serve.desk import Desk, no_desk
 from worker.serve.following import Warming
 from worker.serve.group_pages import AskGroups, no_groups
@@ -46,7 +46,6 @@ from worker.serve.rights import Right, Rights
 from worker.serve.routes import ROUTES, UNSTORED, Call, Route, Sources
 from worker.settings.sections import ServeSection
 from worker.visible import visible
-from worker.wire.corrections import CorrectionError
 
 T = TypeVar("T")
 
@@ -65,7 +64,6 @@ _OPEN = frozenset({_DESCRIPTION, *(one.path for one in ROUTES if one.right is No
 _READ = "neardup.read"
 """In the scope of a request whose body was read: there is none to wait for."""
 _STATUSES: Mapping[type, HTTPStatus] = {
-    WouldNotHold: HTTPStatus.CONFLICT,
     Gone: HTTPStatus.NOT_FOUND,
     **dict.fromkeys((Unreadable, CorrectionError), HTTPStatus.BAD_REQUEST),
     **dict.fromkeys(

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
 from time import monotonic
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
-from lsh import Fingerprinter
-from worker.bus import Bus, Outgoing, Record
+from worker.bus import Bus, Outgoing
 from worker.closing import Closing
-from worker.corrections.records import allowance, correction, corrector, erasure, restored
-from worker.corrections.sending import send
-from worker.corrections.state import MOST_ALLOWANCES, Allowance, Erasure, erasure_name
-from worker.documents.lookup import FORGOTTEN, Gone, Lookup
-from worker.formats.choice import document_format
+from worker.corrections import request
+from worker.corrections.request import Request
+from worker.corrections.sending import restored
+from worker.corrections.service import Corrector, MadeList, listed
+from worker.corrections.state import MOST_ALLOWANCES, erasure_name
+from worker.documents.lookup import FORGOTTEN, Gone
+from worker.serve.answers import Refused
 from worker.serve.following import Following
 from worker.serve.views import Sequence, Side
 from worker.settings.model import Settings
 from worker.topology import Topology
-from worker.wire.corrections import Note, Request
-from worker.wire.headers import FORGET
+from worker.wire.corrections import Note
 
 _SECONDS = 10.0
 _SENT_SECONDS = 60.0
@@ -82,43 +84,6 @@ class Corrected(msgspec.Struct, frozen=True):
     place: str
 
 
-class Made(msgspec.Struct, frozen=True):
-    """A correction: an allowance that holds, or the note on an erasure.
-
-    ``id`` is that of the allowance, or stands for the id of the forgotten document, of which
-    nothing is kept. ``at`` is when it was made, ``until`` when it ends, in ms since 1970; null:
-    never. ``text`` is the beginning of what is allowed, ``source`` where the forgotten document is,
-    as ``partition-offset``.
-    """
-
-    kind: Literal["allow", "forget"]
-    id: str
-    at: int
-    until: int | None
-    by: str
-    why: str
-    text: str
-    exact: bool
-    source: str
-
-
-class MadeList(msgspec.Struct, frozen=True):
-    """Corrections, the latest first; ``count`` are all, ``next`` is the cursor of those before.
-
-    ``allowances`` of them are allowances, of which ``most_allowances`` hold at once.
-    """
-
-    corrections: list[Made]
-    count: int
-    allowances: int
-    most_allowances: int
-    next: str | None
-
-
-class Refused(Exception):
-    """A correction would not hold; the message says why. Nothing was sent."""
-
-
 class Correcting(Closing):
     """Makes corrections, each with a producer of its own; belongs to one thread, but for `made`."""
 
@@ -131,16 +96,11 @@ class Correcting(Closing):
         window_ms: int | None,
     ) -> None:
         """Take where to send to, and who knows what holds. Nothing is sent before `correct`."""
-        self._topology = topology
-        self._bus = bus
+        self._corrector = Corrector(settings, topology, bus)
         self._following = following
         self._window_ms = window_ms
-        self._by = corrector(settings)
-        self._documents = document_format(settings)
         self._sent: dict[str, float] = {}
         """When this server has sent an allowance, by its id: it may not hold yet."""
-        self._fingerprinter = Fingerprinter(topology.layout.parameters)
-        self._lookup = Lookup(settings, topology, bus)
 
     def made(self, skipped: int, limit: int) -> MadeList:
         """Return corrections, without some of the latest; from any thread.
@@ -148,39 +108,12 @@ class Correcting(Closing):
         Raises:
             Warming: shard 0 can't be read yet.
         """
-        held = self._following.corrections()
-        every: list[Allowance | Erasure] = [*held.allowances, *held.erasures]
-        found = sorted(every, key=lambda one: -one.since)
-        some = found[skipped : skipped + limit]
-        after = skipped + limit
-        return MadeList(
-            [self._seen(one) for one in some],
-            len(found),
-            len(held.allowances),
-            MOST_ALLOWANCES,
-            str(after) if after < len(found) else None,
-        )
-
-    def _seen(self, one: Allowance | Erasure) -> Made:
-        note = msgspec.msgpack.decode(one.note, type=Note)
-        allows = isinstance(one, Allowance)
-        until = None if self._window_ms is None or not allows else one.since + self._window_ms
-        return Made(
-            "allow" if allows else "forget",
-            (one.id if isinstance(one, Allowance) else one.name).decode(errors="replace"),
-            note.at,
-            until,
-            note.by,
-            note.why,
-            "" if self._is_forgotten(one) else note.text,
-            isinstance(one, Allowance) and one.exact,
-            note.source,
-        )
-
-    def _is_forgotten(self, one: Allowance | Erasure) -> bool:
-        """Return whether the document was forgotten whose text is allowed."""
-        return isinstance(one, Allowance) and self._following.forgotten(
-            one.id, 0, lambda: one.since
+        return listed(
+            self._following.corrections(),
+            skipped,
+            limit,
+            window_ms=self._window_ms,
+            is_forgotten=lambda one: self._following.forgotten(one.id, 0, lambda: one.since),
         )
 
     def correct(self, asked: Correct) -> Corrected:
@@ -193,32 +126,32 @@ class Correcting(Closing):
             Gone: the document isn't there, or never was, or no such text is allowed.
             BusError: it can't be sent.
         """
-        ident, record = self._record(asked)
-        ((place, offset),) = send(
-            self._bus, self._topology, [record], seconds=_SECONDS
-        ).items()  # fmt: skip
-        return Corrected(ident, f"{place.topic}-{place.partition}-{offset}")
+        ident, sent = self._sent_for(asked)
+        ((partition, offset),) = self._corrector.send([sent], seconds=_SECONDS).items()
+        return Corrected(ident, f"{partition.topic}-{partition.partition}-{offset}")
 
-    def _record(self, asked: Correct) -> tuple[str, Outgoing]:
-        if (allow := asked.allow) is not msgspec.UNSET:
-            request = self._signed(self._allowance(allow), allow.why)
-            if len({*self._allowed(), request.id}) > MOST_ALLOWANCES:
+    def _sent_for(self, asked: Correct) -> tuple[str, Request | Outgoing]:
+        """Return the id of what is corrected, and what is sent."""
+        if asked.allow is not msgspec.UNSET:
+            allow = self._allow(asked.allow)
+            if len({*self._allowed(), allow.id}) > MOST_ALLOWANCES:
                 raise Refused(
-                    f"{MOST_ALLOWANCES:,} texts are allowed, which is the most: withdraw one first"
+                    HTTPStatus.CONFLICT,
+                    f"{MOST_ALLOWANCES:,} texts are allowed, which is the most: withdraw one first",
                 )
-            self._sent[request.id] = monotonic()
-            return request.id, correction(self._topology, request)
-        if (withdraw := asked.withdraw) is not msgspec.UNSET:
-            request = self._signed(Request("withdraw", withdraw.id), withdraw.why)
-            if request.id not in self._allowed():
-                raise Gone(f"no text is allowed as {request.id!r}")
-            self._sent.pop(request.id, None)
-            return request.id, correction(self._topology, request)
-        if (forget := asked.forget) is not msgspec.UNSET:
-            request = self._signed(self._forgotten(forget), forget.why)
-            return request.id, erasure(self._topology, self._documents.keys, request)
+            self._sent[allow.id] = monotonic()
+            return allow.id, allow
+        if asked.withdraw is not msgspec.UNSET:
+            withdraw = self._corrector.withdraw(asked.withdraw.id, why=asked.withdraw.why)
+            if withdraw.id not in self._allowed():
+                raise Gone(f"no text is allowed as {withdraw.id!r}")
+            self._sent.pop(withdraw.id, None)
+            return withdraw.id, withdraw
+        if asked.forget is not msgspec.UNSET:
+            forget = self._forget(asked.forget)
+            return forget.id, forget
         assert asked.restore is not msgspec.UNSET  # noqa: S101 -- who decodes it checks that
-        return asked.restore.id, restored(self._origin(asked.restore.id))
+        return asked.restore.id, self._restoration(asked.restore.id)
 
     def _allowed(self) -> set[str]:
         """Return the ids of the allowances that hold, or will soon.
@@ -231,31 +164,29 @@ class Correcting(Closing):
         held = self._following.corrections().allowances
         return {*self._sent, *(one.id.decode(errors="replace") for one in held)}
 
-    def _signed(self, request: Request, why: str) -> Request:
-        return msgspec.structs.replace(request, by=self._by, why=why)
-
-    def _allowance(self, asked: Allow) -> Request:
+    def _allow(self, asked: Allow) -> request.Allow:
+        allow = partial(self._corrector.allow, exact=asked.exact, why=asked.why)
         if asked.of.text is not msgspec.UNSET:
-            return allowance(self._fingerprinter, asked.of.text, exact=asked.exact)
+            return allow(asked.of.text)
         assert asked.of.sequence is not msgspec.UNSET  # noqa: S101 -- as above
-        found = self._lookup.document(asked.of.sequence)
+        found = self._corrector.lookup.document(asked.of.sequence)
         if self._following.forgotten(
             found.id.encode(), asked.of.sequence, lambda: found.logged
         ):  # fmt: skip
             raise Gone(FORGOTTEN)
-        return allowance(self._fingerprinter, found.text, ident=found.id, exact=asked.exact)
+        return allow(found.text, ident=found.id)
 
-    def _forgotten(self, asked: Forget) -> Request:
-        header = (FORGET, asked.id.encode(errors="surrogatepass"))
-        ident = self._documents.forgotten(Record("", 0, 0, -1, None, None, (header,))).decode()
-        source = ""
+    def _forget(self, asked: Forget) -> request.Forget:
+        lookup = self._corrector.lookup
+        forget = self._corrector.forget(asked.id.encode(errors="surrogatepass"), why=asked.why)
+        ident, source = forget.id, ""
         if asked.sequence is not msgspec.UNSET:
             with suppress(Gone):  # Its place is a convenience.
-                found = self._lookup.document(asked.sequence)
+                found = lookup.document(asked.sequence)
                 source = found.source if found.id == ident else ""
-        if not source and not self._is_member(ident) and self._lookup.never_came(ident):
+        if not source and not self._is_member(ident) and lookup.never_came(ident):
             raise Gone(f"no document with the id {ident!r} was ever published")
-        return Request("forget", ident, source=source)
+        return msgspec.structs.replace(forget, source=source)
 
     def _is_member(self, ident: str) -> bool:
         """Return whether a document with an id is in a group."""
@@ -264,8 +195,8 @@ class Correcting(Closing):
         found = self._following.groups(lambda groups: groups.of_document(ident.encode()))
         return found is not None
 
-    def _origin(self, ident: str) -> Record:
-        """Return where a document came: where it was noted, or else where outputs say.
+    def _restoration(self, ident: str) -> Outgoing:
+        """Return a document as it is sent again: where it was noted, or else where outputs say.
 
         ``ident`` is its id, or what its erasure is called by in the list.
 
@@ -277,11 +208,11 @@ class Correcting(Closing):
             if one.name in {given, erasure_name(given)}:
                 source = msgspec.msgpack.decode(one.note, type=Note).source
                 with suppress(Gone):
-                    own, record = self._lookup.at(source)
+                    own, record = self._corrector.lookup.at(source)
                     if erasure_name(own) == one.name:
-                        return record
-        return self._lookup.origin(ident)
+                        return restored(record)
+        return self._corrector.restoration(ident)
 
     def close(self) -> None:
         """Close what it has read with."""
-        self._lookup.close()
+        self._corrector.close()

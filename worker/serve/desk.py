@@ -22,6 +22,7 @@ from lsh import Fingerprinter
 from worker.app import Application
 from worker.bus import Bus
 from worker.closing import Closing
+from worker.corrections.service import MadeList
 from worker.documents.lookup import FORGOTTEN, Gone, Located, Lookup
 from worker.documents.published import Document, Documents, Duplicate
 from worker.formats.unreadable import Unreadable
@@ -31,7 +32,7 @@ from worker.observe.flow import Flow, FlowLooks, Owners
 from worker.serve.answers import Refused
 from worker.serve.asking import Asker
 from worker.serve.comparisons import Comparer
-from worker.serve.correcting import Correct, Corrected, Correcting, MadeList
+from worker.serve.correcting import Correct, Corrected, Correcting
 from worker.serve.following import Following, Warming
 from worker.serve.outlines import Outline, outline
 from worker.serve.questions import Questions

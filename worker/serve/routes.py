@@ -21,13 +21,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from worker.closing import Closing
+from worker.corrections.service import MadeList
 from worker.documents.published import Document, Documents
 from worker.groups.reading import SORTS, GroupsReader, Sort
 from worker.groups.store import GroupsUnusable
 from worker.observe.feed import Duplicates, Since
 from worker.observe.flow import Flow
 from worker.serve.answers import Refused, Reply, coarse
-from worker.serve.correcting import Correct, Corrected, MadeList
+from worker.serve.correcting import Correct, Corrected
 from worker.serve.desk import Busy, Desk, Turns
 from worker.serve.following import Warming
 from worker.serve.group_pages import (

@@ -25,6 +25,7 @@ from worker.bus import (
     TopicPartition,
     state_of,
 )
+from worker.corrections.request import CorrectionError, decoded, in_frame
 from worker.formats.base import Document, DocumentFormat
 from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable
@@ -46,7 +47,6 @@ from worker.stages.guard import FirstCases, guarded
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
 from worker.wire.codec import encode
-from worker.wire.corrections import Correction, CorrectionError, Request
 from worker.wire.frame import FRAME_BYTES, SetAside, beyond
 from worker.wire.headers import CORRECTION, corrects, rejection
 
@@ -443,25 +443,15 @@ class Fingerprint:
         forgets = not corrects(record.headers)
         self._textless += not forgets
         try:
-            request = Request.decode(named[-1], self._reader.most_id_bytes)
-            aside.corrections.append(self._correction(record, request))
+            request = decoded(named[-1], self._reader.most_id_bytes)
+            made = in_frame(request, record.offset, record.timestamp)
+            aside.corrections.append(signed_correction(made, self._fingerprinter))
         except CorrectionError as error:
             if not forgets:
                 raise Unreadable("bad-correction", str(error)) from None
             said = f"the note on a tombstone can't be read: {error}. Its document is forgotten"
             self._first.tell("note", record, said)
         return forgets
-
-    def _correction(self, record: Record, request: Request) -> Correction:
-        """Return a correction with what is signed of its text.
-
-        Raises:
-            CorrectionError: nothing is left of the text once it is normalised.
-        """
-        note = request.note(record.timestamp)
-        text = request.text.encode() if request.kind == "allow" else b""
-        made = Correction(record.offset, request.does, request.id.encode(), note, text)
-        return signed_correction(made, self._fingerprinter)
 
     def _look(self, record: Record) -> None:
         """Warn of a field that the first documents lack, if this is the last of them."""

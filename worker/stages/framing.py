@@ -13,7 +13,8 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from lsh import Fingerprinter
-from worker.wire.corrections import Correction, CorrectionError
+from worker.corrections.request import CorrectionError
+from worker.wire.corrections import Correction
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
 from worker.wire.frame import ACCOUNTED_OFFSETS, POSITION_BITS
 from worker.wire.ids import TOMBSTONE_BYTES, Ids, Tombstones

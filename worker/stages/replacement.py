@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
 from worker.bus import BusError, Record, RecordBatch
+from worker.corrections.request import CorrectionError
 from worker.formats.base import DocumentFormat
 from worker.formats.unreadable import Unreadable
 from worker.stages.base import StageError
@@ -28,7 +29,7 @@ from worker.stages.framing import (
 )
 from worker.stages.guard import FirstCases, guarded
 from worker.stages.order import Placed
-from worker.wire.corrections import Correction, CorrectionError
+from worker.wire.corrections import Correction
 from worker.wire.fingerprints import FingerprintFrame
 
 _log = logging.getLogger(__name__)

@@ -1,18 +1,13 @@
-"""What a person corrects: in a header of a record of ``documents``, and in a frame.
-
-A correction is a record without a value, so it travels in the order of the documents. Whoever
-writes documents can send one, as they can send a tombstone.
-"""
+"""Corrections in a frame; `worker.corrections.request` has their requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Literal, Self
 
 import msgspec
 
-from worker.untrusted import NOT_READ, why
+from worker.untrusted import NOT_READ
 from worker.wire.columns import ColumnError, decoded
 from worker.wire.ids import MOST_ID_BYTES
 
@@ -30,10 +25,6 @@ _LATEST = 253_402_300_799_999
 """The last ms of the year 9999, which can still be written as a date."""
 _NAME_CHARACTERS = 100
 _MOST_NOTE_BYTES = 4_096
-
-
-class CorrectionError(Exception):
-    """A header has no correction; the message says why."""
 
 
 class Kind(IntEnum):
@@ -62,71 +53,20 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
     source: str = ""
 
-
-_notes = msgspec.msgpack.Decoder(Note)
-
-
-class Request(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The value of the header: what to correct, and what to note of it.
-
-    ``id`` is that of the allowance, or of the document to forget.
-    """
-
-    kind: Literal["allow", "withdraw", "forget"]
-    id: str
-    text: str = ""
-    exact: bool = False
-    by: str = ""
-    why: str = ""
-    source: str = ""
-
-    def encode(self) -> bytes:
-        """Return the header's value, JSON."""
-        return msgspec.json.encode(self)
-
     @classmethod
-    def decode(cls, value: bytes | None, most_id_bytes: int = MOST_ID_BYTES) -> Self:
-        """Return what a header asks for; an id has at most ``most_id_bytes``.
-
-        Raises:
-            CorrectionError: it asks for nothing.
-        """
-        try:
-            found = msgspec.json.decode(value or b"", type=cls)
-        except NOT_READ as error:
-            raise CorrectionError(why(error)) from None
-        if not found.id:
-            raise CorrectionError("its id is empty")
-        if (size := len(found.id.encode())) > most_id_bytes:
-            raise CorrectionError(
-                f"its id has {size:,} bytes; limits.id_bytes is {most_id_bytes:,}"
-            )
-        if found.kind == "allow" and not found.text.strip():
-            raise CorrectionError("the text that it allows is empty")
-        if len(found.text) > MOST_CHARACTERS:
-            raise CorrectionError(
-                f"the text that it allows has {len(found.text):,} characters; the limit is"
-                f" {MOST_CHARACTERS:,}"
-            )
-        return found
-
-    def note(self, at: int) -> bytes:
-        """Return what is noted of it, packed; ``at`` in ms."""
-        note = Note(
+    def packed(cls, at: int, by: str, why: str, *, text: str = "", source: str = "") -> bytes:
+        """Return a note, packed, of as much as it may hold."""
+        note = cls(
             min(max(0, at), _LATEST),
-            self.by[:_NAME_CHARACTERS],
-            self.why[:_TEXT_CHARACTERS],
-            self.text[:_TEXT_CHARACTERS],
-            self.source[:_NAME_CHARACTERS],
+            by[:_NAME_CHARACTERS],
+            why[:_TEXT_CHARACTERS],
+            text[:_TEXT_CHARACTERS],
+            source[:_NAME_CHARACTERS],
         )
         return msgspec.msgpack.encode(note)
 
-    @property
-    def does(self) -> Kind:
-        """Return what it does."""
-        if self.kind == "allow":
-            return Kind.EXACT if self.exact else Kind.NEAR
-        return Kind.WITHDRAWN if self.kind == "withdraw" else Kind.FORGOTTEN
+
+_notes = msgspec.msgpack.Decoder(Note)
 
 
 class Correction(msgspec.Struct, array_like=True, frozen=True, gc=False):

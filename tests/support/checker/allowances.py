@@ -17,7 +17,7 @@ from tests.support.checker.history import (
     verdict_of,
 )
 from tests.support.checker.similarity import jaccard, shingles
-from worker.wire.corrections import Request
+from worker.corrections.request import Allow, Withdraw
 
 _NEVER = 0.25
 """No text that is so far below the threshold is near to an allowed one; see `similarity`."""
@@ -27,7 +27,7 @@ class _Said(NamedTuple):
     """What was said about one id, and where in the one order."""
 
     at: Place
-    request: Request
+    request: Allow | Withdraw
 
 
 def allowances(history: History) -> Iterator[str]:
@@ -42,7 +42,7 @@ def allowances(history: History) -> Iterator[str]:
     for record in history.inputs:
         request = requested(record)
         place = order.place((record.partition, record.offset))
-        if request is not None and request.kind != "forget" and place is not None:
+        if isinstance(request, Allow | Withdraw) and place is not None:
             said[request.id].append(_Said(place, request))
     for record in (*history.unique, *history.duplicate) if said else ():
         if is_tombstone(record) or record.value is None:
@@ -54,12 +54,12 @@ def allowances(history: History) -> Iterator[str]:
             yield from _judged(history, source(record), text, verdict_of(record).allowed, held)
 
 
-def _held(said: Mapping[str, Sequence[_Said]], place: Place) -> dict[str, Request]:
+def _held(said: Mapping[str, Sequence[_Said]], place: Place) -> dict[str, Allow]:
     """Return the allowances in force at a place, by id."""
     held = {}
     for ident, every in said.items():
         before = [one for one in every if one.at < place]
-        if before and (last := max(before).request).kind == "allow":
+        if before and isinstance(last := max(before).request, Allow):
             held[ident] = last
     return held
 
@@ -69,7 +69,7 @@ def _judged(
     at: tuple[int, int],
     text: str,
     named: str | None,
-    held: Mapping[str, Request],
+    held: Mapping[str, Allow],
 ) -> Iterator[str]:
     normal = normalise(text, history.parameters)
     same = {

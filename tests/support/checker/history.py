@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from lsh import Parameters
 from tests.support.ids_of_keys import id_of_key
 from worker.bus import Record
-from worker.wire.corrections import Request
+from worker.corrections.request import Allow, Request, Withdraw, decoded
 from worker.wire.frame import envelope
 from worker.wire.headers import ALLOWED_BY, CORRECTION, FORGET
 
@@ -99,7 +99,7 @@ class History:
     def is_correction(self, document: Record) -> bool:
         """Tell whether an input is for the index alone: nothing is published of it."""
         request = requested(document)
-        return request is not None and request.kind != "forget"
+        return isinstance(request, Allow | Withdraw)
 
     def published(self) -> Iterator[tuple[str, Record]]:
         """Give every record with the kind of its topic."""
@@ -140,7 +140,7 @@ def is_tombstone(record: Record) -> bool:
 def requested(record: Record) -> Request | None:
     """Give what an input corrects; None if it is something else."""
     value = None if record.value is not None else header(record, CORRECTION)
-    return None if value is None else Request.decode(value)
+    return None if value is None else decoded(value)
 
 
 def ident_of(record: Record) -> str:

@@ -12,10 +12,14 @@ import pytest
 from tests.support.command_line import neardup
 from tests.support.embedded import Run, by_id
 from worker.bus.memory.bus import MemoryBus
-from worker.cli.allow import Wanted, allow_on
+from worker.cli.allow import requested, send_corrections
 from worker.cli.errors import CommandError
-from worker.cli.forget import forget_on, restore_on
-from worker.wire.corrections import MOST_CHARACTERS, Request
+from worker.cli.forget import forget_documents, restore_documents
+from worker.corrections.request import Allow, Forget, decoded
+from worker.corrections.service import Corrector
+from worker.generations.plan import Plan
+from worker.settings.errors import ConfigurationError
+from worker.wire.corrections import MOST_CHARACTERS
 from worker.wire.headers import ALLOWED_BY, CORRECTION
 
 SONG = "I love this song!!! It is the best thing that I have heard in all these years."
@@ -39,15 +43,27 @@ def idle(run: Run) -> Callable[[float], None]:
     return pause
 
 
-def allow(run: Run, *, wait: bool = True, as_json: bool = False, **wanted: Any) -> None:  # noqa: ANN401 -- fields of `Wanted`
-    pause = idle(run)
-    allow_on(run.bus, run.settings, Wanted(**wanted), wait=wait, as_json=as_json, pause=pause)
+def allow(run: Run, *, wait: bool = True, as_json: bool = False, **wanted: Any) -> None:  # noqa: ANN401 -- options
+    with corrector(run) as sending:
+        send_corrections(
+            sending,
+            requested(sending, **wanted),
+            exact=wanted.get("exact", False),
+            from_file="file" in wanted,
+            wait=wait,
+            as_json=as_json,
+            pause=idle(run),
+        )
 
 
-def corrections(run: Run) -> list[Request]:
+def corrector(run: Run) -> Corrector:
+    return Corrector.of(run.settings, Plan.of(run.settings), run.bus)
+
+
+def corrections(run: Run) -> list[Any]:
     """Return what was sent, in the order of the topic."""
     return [
-        Request.decode(value)
+        decoded(value)
         for record in run.bus.all_of(run.topology.documents)
         for name, value in record.headers
         if name == CORRECTION
@@ -89,7 +105,7 @@ def test_one_more_than_may_hold_is_refused_and_so_is_what_does_not_hold(
 ) -> None:
     monkeypatch.setattr("worker.corrections.state.MOST_ALLOWANCES", 2)
     for number in range(3):
-        run.correct(Request("allow", f"flood{number}", f"{FOOTER} {number}", exact=True))
+        run.correct(Allow(f"flood{number}", f"{FOOTER} {number}", exact=True))
     run.embedded.run_until_idle()
     with pytest.raises(CommandError, match=r"the text is not allowed: .* is the most") as refused:
         allow(run, text=SONG)
@@ -109,12 +125,12 @@ def test_one_more_than_may_hold_is_refused_and_so_is_what_does_not_hold(
 
 
 def test_the_text_of_a_document_is_allowed(run: Run) -> None:
-    allow(run, id="b", exact=True)
+    allow(run, ident="b", exact=True)
     assert [(one.id, one.text, one.exact) for one in corrections(run)] == [("b", SONG, True)]
     run.feed([("same", SONG.upper()), ("near", SONG + " Yes.")], one_by_one=True)
     assert duplicates(run) == {"b", "near"}
     with pytest.raises(CommandError, match=r"no document with this id, as far .*nothing was sent"):
-        allow(run, id="nobody")
+        allow(run, ident="nobody")
 
 
 def test_a_file_of_texts_can_be_sent_again(
@@ -218,23 +234,30 @@ def test_what_does_not_go_together_is_refused(arguments: list[str], said: str) -
 
 
 def test_without_the_topic_nothing_is_sent(run: Run) -> None:
-    with pytest.raises(CommandError, match=r"no topic neardup\.documents; run `neardup topics"):
-        allow_on(MemoryBus(), run.settings, Wanted("x"), wait=True, as_json=False)
+    with pytest.raises(ConfigurationError, match=r"no topic neardup\.documents; run `neardup to"):
+        Corrector.of(run.settings, Plan.of(run.settings), MemoryBus())
 
 
 def test_who_had_a_document_forgotten_is_noted_and_that_is_undone(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    forget_on(run.bus, run.settings, ["a"], why="mine", wait=True, as_json=False, pause=idle(run))
+    pause = idle(run)
+    with corrector(run) as sending:
+        forget_documents(sending, ["a"], why="mine", wait=True, as_json=False, pause=pause)
     assert capsys.readouterr().err.endswith(": neardup forget --undo a\n")
     (note,) = corrections(run)
-    assert (note.kind, note.id, note.why) == ("forget", "a", "mine")
-    restore_on(run.bus, run.settings, ["a"], wait=True, as_json=False, pause=idle(run))
+    assert isinstance(note, Forget)
+    assert (note.id, note.why) == ("a", "mine")
+    with corrector(run) as sending:
+        restore_documents(sending, ["a"], wait=True, as_json=False, pause=pause)
     assert capsys.readouterr().err.splitlines() == [
         "1 document sent to neardup.documents again: judged and published anew"
     ]
     run.finish()
     published = [json.loads(one.value or b"{}") for one in run.bus.all_of(run.topology.unique)]
     assert [one.get("id") for one in published].count("a") == 2
-    with pytest.raises(CommandError, match=r"'nobody': .*nothing was sent"):
-        restore_on(run.bus, run.settings, ["a", "nobody"], wait=False, as_json=False)
+    with (
+        corrector(run) as sending,
+        pytest.raises(CommandError, match=r"'nobody': .*nothing was sent"),
+    ):
+        restore_documents(sending, ["a", "nobody"], wait=False, as_json=False)

@@ -14,7 +14,7 @@ from tests.worker.serve.correction_server import SONG, Server, served
 from worker.cli.allow import show_corrections
 from worker.cli.client import Client
 from worker.cli.errors import CommandError
-from worker.cli.forget import chosen
+from worker.cli.forget import confirmed
 from worker.corrections.state import erasure_name
 
 ESCAPE = "\x1b[31m"
@@ -67,18 +67,18 @@ def test_what_would_be_forgotten_is_said_and_confirmed(
     group = asked.get("/v1/documents/s0/group", {}, dict)["id"] if by == "group" else None
     text = SONG if by == "text" else None
     found = ["s0", "s1"] if by == "group" else ["s0"]
-    assert chosen(asked, group, text, yes=True) == found
+    assert confirmed(asked, group, text, yes=True) == found
     said = capsys.readouterr().err
     assert said.startswith(f"{len(found)} document")
     assert said.splitlines()[0].endswith(f": {', '.join(found)}")
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(CommandError, match="nothing was sent; --yes forgets them"):
-        chosen(asked, group, text, yes=False)
+        confirmed(asked, group, text, yes=False)
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
-    assert chosen(asked, group, text, yes=False) == found
+    assert confirmed(asked, group, text, yes=False) == found
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     with pytest.raises(CommandError, match="nothing was sent"):
-        chosen(asked, group, text, yes=False)
+        confirmed(asked, group, text, yes=False)
 
 
 def test_a_chain_is_shown_before_its_documents_are_forgotten(
@@ -98,7 +98,7 @@ def test_a_chain_is_shown_before_its_documents_are_forgotten(
     with listening("correct") as one:
         one.bodies["/v1/groups/7"] = json.dumps(group).encode()
         one.bodies["/v1/groups/7/outline"] = json.dumps(outline).encode()
-        assert chosen(Client(f"127.0.0.1:{one.port}", "correct"), "7", None, yes=True) == ids
+        assert confirmed(Client(f"127.0.0.1:{one.port}", "correct"), "7", None, yes=True) == ids
     assert capsys.readouterr().err.splitlines() == [
         "5 documents of group 7: d0, d1, d2, d3, d4",
         "The least similarity of the 4 compared to the representative is 0.12",
@@ -111,8 +111,8 @@ def test_a_chain_is_shown_before_its_documents_are_forgotten(
 
 def test_if_there_is_nothing_it_says_so(asked: Client) -> None:
     with pytest.raises(CommandError, match="there is no document near to this text"):
-        chosen(asked, None, "Something else entirely, of which there is no copy so far.", yes=True)
+        confirmed(asked, None, "Something else, of which there is no copy so far.", yes=True)
     with pytest.raises(CommandError, match="no group"):
-        chosen(asked, "987654321", None, yes=True)
+        confirmed(asked, "987654321", None, yes=True)
     with pytest.raises(CommandError, match="nothing answers there"):
-        chosen(Client("http://127.0.0.1:9", "correct"), "1", None, yes=True)
+        confirmed(Client("http://127.0.0.1:9", "correct"), "1", None, yes=True)

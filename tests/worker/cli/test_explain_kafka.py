@@ -13,12 +13,12 @@ from tests.worker.admin.fake import FakeCluster
 from worker.bus import Outgoing, TopicPartition
 from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import Judged, in_use_there, judged_in
+from worker.corrections.request import Allow
 from worker.generations.generation import Generation
 from worker.generations.log import PLAN_KEY, dump
 from worker.generations.plan import Plan
 from worker.settings.loading import load
 from worker.settings.model import Settings
-from worker.wire.corrections import Request
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
 DOCUMENTS = [
@@ -85,7 +85,7 @@ def test_what_is_not_there_is_said(run: Run, ids: tuple[str, ...], message: str)
 
 def test_an_allowance_that_let_a_document_through_is_named(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.correct(Request("allow", "slogan", TEXT, exact=True))
+    run.correct(Allow("slogan", TEXT, exact=True))
     run.feed([("first", TEXT), ("second", TEXT)], one_by_one=True)
     run.finish()
     said = "'second' is unique: the allowance 'slogan' let it through"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,11 @@ from tests.support.embedded import Run
 from tests.support.ids_of_keys import ODD_KEYS
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
-from worker.cli.errors import CommandError
-from worker.cli.forget import forget_on
+from worker.cli.errors import CommandError, status_of
+from worker.cli.forget import forget_documents
+from worker.corrections.service import Corrector, NotJudged
+from worker.generations.plan import Plan
+from worker.settings.errors import ConfigurationError
 
 TEXT = "a text that is long enough to be told from all others"
 
@@ -27,6 +31,11 @@ def run(tmp_path: Path) -> Run:
         value = json.dumps({"id": ident, "text": f"{TEXT} {number}" * 3}).encode()
         run.put(Outgoing(run.topology.documents, None, ident.encode(), value))
     return run
+
+
+def forget(run: Run, ids: Sequence[str], *, bus: MemoryBus | None = None, **options: Any) -> None:  # noqa: ANN401 -- those of the command
+    with Corrector.of(run.settings, Plan.of(run.settings), bus or run.bus) as corrector:
+        forget_documents(corrector, ids, **{"as_json": False, **options})
 
 
 def keys(bus: MemoryBus, topic: str) -> list[bytes | None]:
@@ -49,7 +58,7 @@ def test_it_returns_when_every_shard_has_judged_them(
         if len(pauses) == 3:
             run.embedded.run_until_idle()
 
-    forget_on(run.bus, run.settings, ["d3", "d7", "d3"], wait=True, as_json=False, pause=pause)
+    forget(run, ["d3", "d7", "d3"], wait=True, pause=pause)
     assert len(pauses) == 3
     assert sorted(map(str, keys(run.bus, run.topology.unique))) == ["b'd3'", "b'd7'"]
     said = capsys.readouterr()
@@ -85,7 +94,7 @@ def idle(run: Run) -> Callable[[float], None]:
 
 def told(run: Run, capsys: pytest.CaptureFixture[str], *ids: str) -> list[str]:
     """Forget documents, and return what is said of that, without what is left where."""
-    forget_on(run.bus, run.settings, ids, wait=True, as_json=False, pause=idle(run))
+    forget(run, ids, wait=True, pause=idle(run))
     lines = capsys.readouterr().err.splitlines()
     return lines[: [line.startswith("What the files") for line in lines].index(True)]
 
@@ -131,7 +140,7 @@ def test_snapshots_are_named_with_what_replaces_them(
     snapshots = {"url": "memory://me:hush@kept", "keep": 2, "every_seconds": 900}
     run = Run(tmp_path, partitions=1, snapshots=snapshots)
     run.feed([("a", TEXT)])
-    forget_on(run.bus, run.settings, ["a"], wait=False, as_json=False, pause=no_pause)
+    forget(run, ["a"], wait=False, pause=no_pause)
     said = capsys.readouterr().err
     assert (
         "  snapshots in memory://****@kept: until 2 newer ones of the shard replace them, one every"
@@ -150,7 +159,7 @@ def test_if_the_answers_are_gone_it_says_that_it_does_not_know(
                 topic = run.topology.matches(shard)
                 run.bus.trim(topic, number, run.bus.end_offset(topic, number))
 
-    forget_on(run.bus, run.settings, ["d3"], wait=True, as_json=False, pause=pause)
+    forget(run, ["d3"], wait=True, pause=pause)
     assert capsys.readouterr().err.splitlines()[:2] == [
         "1 id forgotten by all shards",
         "Whether the index had them is not known: not all answers of shards are there",
@@ -158,7 +167,7 @@ def test_if_the_answers_are_gone_it_says_that_it_does_not_know(
 
 
 def test_it_need_not_wait(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    forget_on(run.bus, run.settings, ["d3"], wait=False, as_json=False, pause=no_pause)
+    forget(run, ["d3"], wait=False, pause=no_pause)
     assert keys(run.bus, run.topology.documents) == [b"d3"]
     first, second, *_ = capsys.readouterr().err.splitlines()
     assert first == (
@@ -174,7 +183,7 @@ def test_programs_get_where_the_tombstones_are(
 ) -> None:
     run.embedded.run_until_idle()
     ids = ["d3", "typo"]
-    forget_on(run.bus, run.settings, ids, wait=wait, as_json=True, pause=idle(run))
+    forget(run, ids, wait=wait, as_json=True, pause=idle(run))
     said = json.loads(capsys.readouterr().out)
     (tombstone,) = said.pop("tombstones")
     assert [set(one) for one in said.pop("not_reached")] == [{"what", "until"}] * 2
@@ -196,7 +205,7 @@ def test_while_nothing_happens_it_says_what_it_waits_for(
         if len(pauses) == 121:
             run.embedded.run_until_idle()
 
-    forget_on(run.bus, run.settings, ["d3"], wait=True, as_json=False, pause=pause)
+    forget(run, ["d3"], wait=True, pause=pause)
     lines = capsys.readouterr().err.splitlines()
     assert lines[2] == "1 id forgotten by all shards"
     assert lines[0] == lines[1]
@@ -209,30 +218,30 @@ def test_who_interrupts_the_wait_learns_that_they_were_sent(run: Run) -> None:
         del seconds
         raise KeyboardInterrupt
 
-    with pytest.raises(CommandError, match="interrupted: the tombstones were sent") as caught:
-        forget_on(run.bus, run.settings, ["d3"], wait=True, as_json=False, pause=pause)
-    assert caught.value.status == 130
+    with pytest.raises(NotJudged, match="interrupted: the tombstones were sent") as caught:
+        forget(run, ["d3"], wait=True, pause=pause)
+    assert status_of(caught.value) == 130
 
 
 @pytest.mark.parametrize("wrong", ["", "i" * 1_025, "\udcff"])
 def test_what_can_be_no_id_is_refused_before_anything_is_sent(run: Run, wrong: str) -> None:
     with pytest.raises(CommandError, match=r"bad-id: .*; nothing was sent") as caught:
-        forget_on(run.bus, run.settings, ["d3", wrong], wait=False, as_json=False)
+        forget(run, ["d3", wrong], wait=False)
     assert caught.value.status == 2
     assert keys(run.bus, run.topology.documents) == []
 
 
 def test_without_the_topic_nothing_is_sent(run: Run) -> None:
-    with pytest.raises(CommandError, match=r"no topic neardup\.documents; run `neardup topics"):
-        forget_on(MemoryBus(), run.settings, ["d3"], wait=True, as_json=False)
+    with pytest.raises(ConfigurationError, match=r"no topic neardup\.documents; run `neardup to"):
+        forget(run, ["d3"], wait=True, bus=MemoryBus())
 
 
 def test_a_wait_that_fails_says_that_they_were_sent(run: Run) -> None:
     bus = MemoryBus()
     bus.create_topic(run.topology.documents, 2)
-    with pytest.raises(CommandError, match="; the tombstones were sent") as caught:
-        forget_on(bus, run.settings, ["d3"], wait=True, as_json=False, pause=no_pause)
-    assert caught.value.status == 1
+    with pytest.raises(NotJudged, match="; the tombstones were sent") as caught:
+        forget(run, ["d3"], wait=True, pause=no_pause, bus=bus)
+    assert status_of(caught.value) == 1
 
 
 def no_pause(seconds: float) -> None:
@@ -248,7 +257,7 @@ def test_an_id_is_taken_as_it_is_published(tmp_path: Path, key: bytes) -> None:
     run.embedded.run_until_idle()
     (record,) = run.bus.read(run.topology.duplicate, 0, 0, 10)
     ((published, _),) = verdict_of(record).matches
-    forget_on(run.bus, run.settings, [published, "copy"], wait=False, as_json=False)
+    forget(run, [published, "copy"], wait=False)
     run.put(Outgoing(run.topology.documents, 0, b"again", value))
     run.embedded.run_until_idle()
     assert [record.key for record in run.bus.read(run.topology.unique, 0, 0, 10)][-1] == b"again"
@@ -271,7 +280,7 @@ def test_whatever_keys_are_an_id_is_forgotten(
     run = Run(tmp_path, partitions=1, shards=1, documents={"key": kind})
     named = {"text": TEXT} | ({"id": ident} if ident == "of a value" else {})
     run.put(Outgoing(run.topology.documents, 0, key, json.dumps(named).encode()))
-    forget_on(run.bus, run.settings, [ident], wait=False, as_json=False)
+    forget(run, [ident], wait=False)
     run.put(Outgoing(run.topology.documents, 0, None, json.dumps({"text": TEXT}).encode()))
     run.embedded.run_until_idle()
     assert len(run.bus.read(run.topology.unique, 0, 0, 10)) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from tests.support.embedded import Run
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing, Refused, TopicPartition
 from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.faults import Step
-from worker.corrections.records import erasure
-from worker.corrections.sending import Behind, behind, judged_reader, send
+from worker.corrections.request import Forget
+from worker.corrections.sending import Behind, Judging, record_of, send
 from worker.formats.keys import Keys
 from worker.settings.loading import load
-from worker.wire.corrections import Request
 
 TOPOLOGY = load(overrides={"app": "a"}).topology(2)
 STEPS: tuple[Step, ...] = ("begin", "produce", "commit")
@@ -32,7 +30,7 @@ def bus() -> MemoryBus:
 
 
 def erasures(ids: Iterable[bytes]) -> list[Outgoing]:
-    return [erasure(TOPOLOGY, Keys(), Request("forget", ident.decode())) for ident in ids]
+    return [record_of(Forget(ident.decode()), TOPOLOGY, Keys()) for ident in ids]
 
 
 def tombstones(bus: MemoryBus) -> dict[TopicPartition, list[tuple[bytes | None, int]]]:
@@ -123,25 +121,25 @@ def test_it_is_judged_when_the_slowest_shard_has_answered(tmp_path: Path) -> Non
     run = Run(tmp_path, partitions=1, shards=2)
     run.feed([("a", "a text that is long enough to be told from others")])
     run.embedded.run_until_idle()
-    sent = send(run.bus, run.topology, [erasure(run.topology, Keys(), Request("forget", "a"))])
+    sent = send(run.bus, run.topology, [record_of(Forget("a"), run.topology, Keys())])
     place = TopicPartition(run.topology.documents, 0)
     waiting = [Behind(place, 1, 1)]
-    with closing(judged_reader(run.bus, run.topology)) as reader:
-        assert behind(reader, sent) == waiting
+    with Judging(run.bus, run.topology) as judging:
+        assert judging.behind(sent) == waiting
         fingerprint, index, route = run.embedded.loops
         fingerprint.step(0.0)
         route.step(0.0)
-        assert behind(reader, sent) == waiting
+        assert judging.behind(sent) == waiting
         index.step(0.0)
-        assert behind(reader, sent) == waiting
+        assert judging.behind(sent) == waiting
         run.embedded.run_until_idle()
-        assert behind(reader, sent) == []
+        assert judging.behind(sent) == []
 
 
 def test_without_an_application_there_is_nothing_to_wait_for(bus: MemoryBus) -> None:
     sent = send(bus, TOPOLOGY, erasures(IDS))
     with (
-        closing(judged_reader(bus, TOPOLOGY)) as reader,
+        Judging(bus, TOPOLOGY) as judging,
         pytest.raises(BusError, match="see `neardup topics verify`"),
     ):
-        behind(reader, sent)
+        judging.behind(sent)

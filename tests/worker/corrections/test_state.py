@@ -19,6 +19,7 @@ from tests.support.stages import (
 )
 from worker.bus import Record
 from worker.corrections import state
+from worker.corrections.request import Allow, Forget, Request, Withdraw, encoded
 from worker.corrections.state import (
     NO_CORRECTIONS,
     Allowed,
@@ -28,7 +29,7 @@ from worker.corrections.state import (
     erasure_name,
 )
 from worker.stages.order import Placed, placed
-from worker.wire.corrections import Note, Request
+from worker.wire.corrections import Note
 from worker.wire.headers import CORRECTION
 
 TEXT = "what was said before is now said a second time"
@@ -37,12 +38,12 @@ HOUR = 3_600_000
 
 
 def correction(offset: int, request: Request) -> Record:
-    header = (CORRECTION, request.encode())
+    header = (CORRECTION, encoded(request))
     return document(offset)._replace(value=None, headers=(header,))
 
 
 def allow(offset: int, ident: str, text: str = TEXT, *, exact: bool = False) -> Record:
-    return correction(offset, Request("allow", ident, text, exact=exact, by="ada", why="so"))
+    return correction(offset, Allow(ident, text, exact=exact, by="ada", why="so"))
 
 
 def frame(*inputs: Record, at: int = 0) -> Placed:
@@ -76,7 +77,7 @@ def test_without_corrections_nothing_is_looked_at() -> None:
 def test_rows_are_counted_through_all_frames(*, apart: bool) -> None:
     inputs = [
         document(0, TEXT), allow(1, "a"), document(2, OTHER), document(3, TEXT),
-        correction(4, Request("withdraw", "a")), document(5, TEXT), document(6, TEXT),
+        correction(4, Withdraw("a")), document(5, TEXT), document(6, TEXT),
     ]  # fmt: skip
     frames = [frame(one) for one in inputs] if apart else [frame(*inputs)]
     assert judged(*frames) == (Corrections(), {2: Allowed(b"a", 1.0)})
@@ -106,7 +107,7 @@ def test_the_window_counts_from_the_time_in_the_log() -> None:
 
 def test_a_note_on_an_erasure_is_kept_and_old_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "MOST_ERASURES", 2)
-    forgotten = [correction(n, Request("forget", f"d{n}", by="ada")) for n in range(3)]
+    forgotten = [correction(n, Forget(f"d{n}", by="ada")) for n in range(3)]
     held, _ = judged(frame(*forgotten))
     assert [one.name for one in held.erasures] == [erasure_name(b"d1"), erasure_name(b"d2")]
 
@@ -115,10 +116,10 @@ def test_allowances_are_bounded_and_what_took_effect_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(state, "MOST_ALLOWANCES", 2)
-    requests = [
-        Request("allow", "a", TEXT), Request("allow", "b", TEXT), Request("allow", "c", TEXT),
-        Request("allow", "a", OTHER), Request("withdraw", "c"), Request("withdraw", "b"),
-        Request("withdraw", "b"), Request("allow", "c", TEXT),
+    requests: list[Request] = [
+        Allow("a", TEXT), Allow("b", TEXT), Allow("c", TEXT),
+        Allow("a", OTHER), Withdraw("c"), Withdraw("b"),
+        Withdraw("b"), Allow("c", TEXT),
     ]  # fmt: skip
     made = frame(*(correction(at, one) for at, one in enumerate(requests)))
     found = after(NO_CORRECTIONS, made)

@@ -16,12 +16,12 @@ from worker.app import Application, Environment
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
 from worker.closing import Closing
+from worker.corrections.request import Request, encoded
 from worker.groups.reading import GroupsReader
 from worker.offline.embedded import Embedded, create_topics
 from worker.probe import Files, Point, Probe
 from worker.serve.following import Following
 from worker.settings.model import Settings
-from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION
 
 WORDS = 40
@@ -100,7 +100,7 @@ class Followed(Closing):
 
     def correct(self, request: Request) -> None:
         """Have a correction judged."""
-        header = (CORRECTION, request.encode())
+        header = (CORRECTION, encoded(request))
         key = request.id.encode()
         self.bus.append(Outgoing(self.topology.documents, 0, key, None, (header,)))
         self.embedded.run_until_idle()

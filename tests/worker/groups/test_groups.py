@@ -11,7 +11,7 @@ import pytest
 
 from tests.worker.groups.naive import NaiveGroups, View, components
 from tests.worker.groups.parts import Died, Followed, stream
-from worker.wire.corrections import Request
+from worker.corrections.request import Allow
 
 HOUR = 3_600_000
 WINDOW = 6 * HOUR
@@ -83,7 +83,7 @@ def test_what_is_allowed_joins_no_group(tmp_path: Path, shards: int) -> None:
     slogan = "a slogan that everybody has in a mail, and that is no sign of any campaign at all"
     with Followed(tmp_path, index={"shards": shards}) as site:
         site.frame([{"id": f"d{number}", "text": slogan} for number in range(3)])
-        site.correct(Request("allow", "slogan", slogan))
+        site.correct(Allow("slogan", slogan))
         site.frame([{"id": f"d{number}", "text": slogan} for number in range(3, 6)])
         site.catch_up()
         assert ids(site.views()) == components(site.published()) == [["d0", "d1", "d2"]]

@@ -15,8 +15,8 @@ from tests.support.corpus import scaled
 from tests.support.embedded import Run, by_id
 from tests.support.texts import near_copies
 from worker.bus import Outgoing
+from worker.corrections.request import Allow, Forget, Request, Withdraw, encoded
 from worker.corrections.state import erasure_name
-from worker.wire.corrections import Request
 from worker.wire.headers import CORRECTION
 
 TEXT = "a text that says nothing much, but is long enough to be told from all of the others"
@@ -25,7 +25,7 @@ OTHER = "an altogether different text, which shares next to nothing with what ca
 
 
 def allow(ident: str, text: str, *, exact: bool = False) -> Request:
-    return Request("allow", ident, text, exact=exact, by="ada", why="a slogan")
+    return Allow(ident, text, exact=exact, by="ada", why="a slogan")
 
 
 def allowed(history: History) -> dict[str, str | None]:
@@ -46,7 +46,7 @@ def test_a_copy_of_an_allowed_text_is_unique_until_that_is_withdrawn(
     run.feed([("a", TEXT), ("b", NEAR)], one_by_one=one_by_one)
     run.correct(allow("slogan", TEXT))
     run.feed([("c", TEXT), ("d", NEAR), ("e", OTHER), ("f", OTHER)], one_by_one=one_by_one)
-    run.correct(Request("withdraw", "slogan"))
+    run.correct(Withdraw("slogan"))
     run.feed([("g", TEXT)], one_by_one=one_by_one)
     history = run.prove(tmp_path / "replay", shards=4)
     assert allowed(history) == {"a": None, "c": "slogan", "d": "slogan", "e": None}
@@ -83,7 +83,7 @@ def test_the_most_similar_allowance_counts_and_of_several_the_earliest(tmp_path:
 def test_nothing_of_a_correction_is_published(tmp_path: Path) -> None:
     run = Run(tmp_path, partitions=1)
     run.correct(allow("slogan", TEXT))
-    run.correct(Request("withdraw", "another"))
+    run.correct(Withdraw("another"))
     history = run.prove(tmp_path / "replay")
     assert (history.unique, history.duplicate, history.rejected) == ([], [], [])
 
@@ -91,7 +91,7 @@ def test_nothing_of_a_correction_is_published(tmp_path: Path) -> None:
 def test_what_a_person_has_forgotten_is_forgotten_and_noted(tmp_path: Path) -> None:
     run = Run(tmp_path, partitions=1, shards=2)
     run.feed([("a", TEXT)])
-    run.correct(Request("forget", "a", by="ada", why="asked to"))
+    run.correct(Forget("a", by="ada", why="asked to"))
     run.feed([("b", TEXT)])
     history = run.prove(tmp_path / "replay")
     assert by_id(history) == {"a": (), "b": ()}
@@ -105,7 +105,7 @@ def test_what_a_person_has_forgotten_is_forgotten_and_noted(tmp_path: Path) -> N
     [
         (b"", "truncated"),
         (b"\xff{", "malformed"),
-        (b'{"kind":"bless","id":"a"}', "Invalid enum value 'bless'"),
+        (b'{"kind":"bless","id":"a"}', "Invalid value 'bless'"),
         (b'{"kind":"allow","id":"","text":"x"}', "its id is empty"),
         (b'{"kind":"allow","id":"a","text":"  "}', "the text that it allows is empty"),
         (b'{"kind":"allow","id":"a","text":"\\u200b"}', "nothing is left of the text"),
@@ -130,7 +130,7 @@ def test_what_corrects_nothing_is_rejected(tmp_path: Path, value: bytes, said: s
 
 def test_a_document_with_the_header_is_a_document(tmp_path: Path) -> None:
     run = Run(tmp_path, partitions=1)
-    header = (CORRECTION, allow("a", TEXT).encode())
+    header = (CORRECTION, encoded(allow("a", TEXT)))
     for ident in ("a", "b"):
         value = json.dumps({"id": ident, "text": TEXT}).encode()
         run.put(Outgoing(run.topology.documents, 0, None, value, (header,)))
@@ -152,7 +152,7 @@ def test_whatever_is_corrected_in_between_all_shards_agree(
             _, other = texts[chance.randint(0, number)]
             name = f"allowance {chance.randint(0, 5)}"
             drawn = allow(name, other, exact=chance.random() < 0.3)
-            run.correct(drawn if chance.random() < 0.7 else Request("withdraw", name))
+            run.correct(drawn if chance.random() < 0.7 else Withdraw(name))
         if chance.random() < 0.05:
             getattr(run, how)()
     history = run.prove(tmp_path / "replay", shards=chance.choice([1, 3, 7]))

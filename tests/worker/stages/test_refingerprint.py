@@ -19,10 +19,11 @@ from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judge
 from tests.support.stages import process
 from worker.bus import Aborted, OutcomeUnknown, Outgoing, RecordBatch, TopicPartition
 from worker.bus.memory.faults import Step
+from worker.corrections.request import Allow, Withdraw
 from worker.formats.base import DocumentOptions
 from worker.stages.base import Burst, StageError
 from worker.wire.codec import HandOver, decode, encode, hand_over
-from worker.wire.corrections import Kind, Request
+from worker.wire.corrections import Kind
 from worker.wire.fingerprints import FingerprintFrame
 
 ORDER = TopicPartition("app.fingerprints", 0)
@@ -444,10 +445,10 @@ def test_a_frame_out_of_place_is_refused(start: int) -> None:
 def test_allowed_texts_are_signed_anew(caplog: pytest.LogCaptureFixture) -> None:
     logs = TwoLogs()
     logs.text(WORDS)
-    logs.correct(Request("allow", "near", f"<p>{WORDS}</p>", by="ada"))
-    logs.correct(Request("allow", "nothing", "<p>"))
+    logs.correct(Allow("near", f"<p>{WORDS}</p>", by="ada"))
+    logs.correct(Allow("nothing", "<p>"))
     logs.text(WORDS)
-    logs.correct(Request("withdraw", "near"))
+    logs.correct(Withdraw("near"))
     logs.sign()
     logs.hand_over()
     logs.renew()

@@ -33,6 +33,7 @@ from tests.support.stages import (
     whole_log,
 )
 from worker.bus import Outgoing, Record, TopicPartition
+from worker.corrections.request import Allow, Request, Withdraw, encoded
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.match_writer import MatchWriter
@@ -43,7 +44,7 @@ from worker.stages.index import Index
 from worker.stages.order import placed
 from worker.stages.route import Route
 from worker.wire.codec import NO_FRAME, FrameError, decode, encode, hand_over
-from worker.wire.corrections import ALLOWED, Correction, Kind, Request
+from worker.wire.corrections import ALLOWED, Correction, Kind
 from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.headers import CORRECTION, REASON
 from worker.wire.ids import MOST_ID_BYTES, Ids, Tombstones, nameable
@@ -56,7 +57,7 @@ LENGTH: Final = 8
 
 
 def correction(offset: int, request: Request) -> Record:
-    return Record("documents", 0, offset, 9, None, None, ((CORRECTION, request.encode()),))
+    return Record("documents", 0, offset, 9, None, None, ((CORRECTION, encoded(request)),))
 
 
 def inputs(number: int) -> list[Record]:
@@ -66,10 +67,10 @@ def inputs(number: int) -> list[Record]:
         document(first, TEXT),
         document(first + 1, OTHERS % number),
         Record("documents", 0, first + 2, 9, b"d%d" % (first - LENGTH), None),
-        correction(first + 3, Request("allow", f"a{number}", OTHERS % (number + 1), why="so")),
+        correction(first + 3, Allow(f"a{number}", OTHERS % (number + 1), why="so")),
         document(first + 4)._replace(value=b"{"),
         document(first + 5, f"{TEXT} and again"),
-        correction(first + 6, Request("withdraw", f"a{number - 2}")),
+        correction(first + 6, Withdraw(f"a{number - 2}")),
         document(first + 7, OTHERS % number),
     ]
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from tests.support.texts import near_copies, slices
 from tests.world.measures import Measures
 from tests.world.world import World
-from worker.wire.corrections import Request
+from worker.corrections.request import Allow, Forget, Withdraw
 
 
 class Scenario(NamedTuple):
@@ -77,17 +77,17 @@ def corrected(world: World) -> None:
     first, second, third, fourth = slices(texts, 12, 12, 12)
     world.start("a")
     world.feed(first)
-    world.correct(Request("allow", "near", texts[0][1]))
+    world.correct(Allow("near", texts[0][1]))
     world.rounds(3)
     world.start("b")
     world.feed(second)
-    world.correct(Request("allow", "exact", texts[13][1], exact=True))
-    world.correct(Request("forget", texts[1][0]))
+    world.correct(Allow("exact", texts[13][1], exact=True))
+    world.correct(Forget(texts[1][0]))
     world.rounds(4)
     world.feed([(f"again-{ident}", text) for ident, text in texts[:14]])
     world.rounds(2)
     world.feed(third)
-    world.correct(Request("withdraw", "near"))
+    world.correct(Withdraw("near"))
     world.rounds(3)
     world.suffer("a", "dies, disk lost")
     world.feed(fourth)

@@ -13,8 +13,8 @@ from tests.world import acts as world_acts
 from tests.world.acts import Act, doing
 from tests.world.measures import Measures
 from tests.world.world import World
+from worker.corrections import request
 from worker.topology import STAGES
-from worker.wire.corrections import Request
 
 NAMES: Final = ("a", "b", "c")
 TEXTS: Final = near_copies(120, 7)
@@ -57,10 +57,8 @@ class Allow(NamedTuple):
         fed = min(_fed(world), len(TEXTS))
         if fed:
             ident, text = TEXTS[max(0, fed - 1 - self.back)]
-            allow = Request(
-                "allow", f"like {ident}", text, exact=self.exact, by="ada", why="slogan"
-            )
-            withdraw = Request("withdraw", f"like {ident}", by="ada")
+            allow = request.Allow(f"like {ident}", text, exact=self.exact, by="ada", why="slogan")
+            withdraw = request.Withdraw(f"like {ident}", by="ada")
             world.correct(withdraw if self.withdrawn else allow)
 
 
@@ -74,7 +72,7 @@ class Note(NamedTuple):
         fed = min(_fed(world), len(TEXTS))
         if fed:
             ident, _ = TEXTS[max(0, fed - 1 - self.back)]
-            world.correct(Request("forget", ident, by="ada", why="asked to"))
+            world.correct(request.Forget(ident, by="ada", why="asked to"))
 
 
 def _fed(world: World) -> int:

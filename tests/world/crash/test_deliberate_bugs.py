@@ -33,10 +33,10 @@ from worker.bus import (
 from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.member import MemoryMember
 from worker.bus.records import NO_EPOCHS
+from worker.corrections.request import Allow
 from worker.corrections.state import Corrections
 from worker.index.store import BandStore
 from worker.stages.base import Burst, StageError
-from worker.wire.corrections import Request
 
 Offsets = Mapping[TopicPartition, int]
 Mistake = Callable[[World], None]
@@ -224,7 +224,7 @@ def corrected_workers(world: World) -> None:
     world.start("b")
     for some in slices(near_copies(40, 5), 16):
         world.feed(some)
-        world.correct(Request("allow", some[0][0], some[0][1]))
+        world.correct(Allow(some[0][0], some[0][1]))
         world.rounds(4)
         world.feed([(f"again-{ident}", text) for ident, text in some[:3]])
 

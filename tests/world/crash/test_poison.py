@@ -17,9 +17,9 @@ from tests.world.conftest import Make
 from tests.world.crash.proof import Oracle
 from tests.world.measures import Measures
 from tests.world.world import World
+from worker.corrections.request import Allow
 from worker.stages.fingerprint import Fingerprint
 from worker.stages.framing import Aside, Framer, Signed, Span
-from worker.wire.corrections import Request
 from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.frame import FRAME_BYTES
 
@@ -78,7 +78,7 @@ def with_a_frame_that_nobody_can_carry_out(run: World) -> dict[Source, str]:
     run.start("a")
     run.feed(texts[:12])
     run.rounds(3)
-    run.correct(Request("allow", "a", texts[0][1]))
+    run.correct(Allow("a", texts[0][1]))
     run.feed([*texts[12:16], ("again", texts[0][1])])
     run.rounds(3)
     run.leave("a")
