@@ -198,7 +198,7 @@ def _corrections(value: bytes) -> None:
 def _seeds() -> Iterator[Reader]:
     yield Reader(
         "correction",
-        ("worker.corrections.request",),
+        ("worker.corrections.request", "worker.wire.corrections"),
         _request,
         (CorrectionError,),
         (

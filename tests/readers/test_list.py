@@ -39,7 +39,8 @@ OTHERS: Final = {
     "worker.groups.store": "rows that only this process writes, with RocksDB's checksums",
     "worker.groups.times": "rows that only this process writes, with RocksDB's checksums",
     "worker.offline.evaluation": "verdicts of the same process",
-    "worker.serve.correcting": "notes, which frames with others are refused for",
+    "worker.corrections.service": "notes, which frames with others are refused for",
+    "worker.serve.correcting": "the same",
     "worker.settings.environment": "the settings of who starts it",
     "worker.settings.loading": "the settings of who starts it",
 }

@@ -184,7 +184,8 @@ def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
     """Yield the lines that have something, with their numbers.
 
     Raises:
-        CommandError: the file can't be read, or a line has another form.
+        FileError: the file can't be read.
+        CommandError: a line has another form.
     """
     as_json = path.suffix.lower() in {".jsonl", ".ndjson"}
     try:

@@ -17,6 +17,7 @@ from worker.cli.errors import CommandError
 from worker.cli.forget import forget_documents, restore_documents
 from worker.corrections.request import Allow, Forget, decoded
 from worker.corrections.service import Corrector
+from worker.files.errors import FileError
 from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
 from worker.wire.corrections import MOST_CHARACTERS
@@ -201,7 +202,7 @@ def test_a_wrong_line_of_a_file_is_named(
     path.write_bytes(content)
     with pytest.raises(CommandError, match=reason):
         allow(run, file=path)
-    with pytest.raises(CommandError, match="No such file"):
+    with pytest.raises(FileError, match="No such file"):
         allow(run, file=tmp_path / "nowhere")
     assert corrections(run) == []
 
