@@ -1,7 +1,7 @@
 """``neardup redrive``: send rejected documents through the filter again, exactly once each.
 
 The transaction that sends documents also records the progress (see
-`worker.admin.redrive.progress_log`). So nothing is sent twice, and a later run can send what this
+`worker.admin.redrive.progress`). So nothing is sent twice, and a later run can send what this
 one leaves out.
 """
 

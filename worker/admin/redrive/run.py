@@ -7,11 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
-from worker.admin.redrive.progress import BY_NAME, Progress, Refusal
-from worker.admin.redrive.progress_log import Line, ProgressLog
+from worker.admin.redrive.progress import BY_NAME, Line, Progress, ProgressLog, Refusal
 from worker.admin.redrive.rejection import Rejection
-from worker.admin.redrive.sending import Sending
-from worker.bus import Bus, BusError, LogReader, LogTruncated, OffsetOutOfRange, TopicPartition
+from worker.bus import Bus, BusError, LogTruncated, OffsetOutOfRange, TopicPartition
 from worker.bus.ranges import RangeReader
 from worker.loop.options import LoopOptions
 from worker.topology import Topology
@@ -62,8 +60,7 @@ class Run:
     """A pass; ``left`` is how many documents it may still send, None for no limit."""
 
     topology: Topology
-    reader: LogReader
-    sending: Sending
+    reading: RangeReader
     log: ProgressLog
     reasons: Collection[str]
     left: int | None
@@ -73,11 +70,6 @@ class Run:
     """Partitions that are further than the log says; losing this sends nothing twice."""
     pending_lines: list[Line] = field(default_factory=list)
     """Lines to write with the next transaction."""
-    _reading: RangeReader = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Read up to the ends of the partitions at the start of the pass."""
-        self._reading = RangeReader(self.reader)
 
     def begin(
         self, known: Mapping[int, Progress], ranges: Mapping[int, tuple[int, int]], *, new: bool
@@ -94,7 +86,7 @@ class Run:
             if start < low:
                 self._note_deleted(number, low)
             start = max(low, start)
-            self._reading.start(self._at(number), start, high, at.claim)
+            self.reading.start(self._at(number), start, high, at.claim)
 
     def _at(self, number: int) -> TopicPartition:
         return TopicPartition(self.topology.rejected, number)
@@ -134,7 +126,7 @@ class Run:
             Fenced: another run took over.
             BusError: Kafka failed. Up to `Counts.unknown` more documents may have been sent.
         """
-        if not self._reading.left or self.left == 0:
+        if not self.reading.left or self.left == 0:
             return False
         piece: list[_Item] = []
         due = 0
@@ -162,10 +154,10 @@ class Run:
         """Return a batch of bounded size, or what is available."""
         items: list[_Item] = []
         size = 0
-        while len(items) < _BATCH_RECORDS and size < _BATCH_BYTES and self._reading.left:
+        while len(items) < _BATCH_RECORDS and size < _BATCH_BYTES and self.reading.left:
             room = _BATCH_RECORDS - len(items), _BATCH_BYTES - size
             try:
-                found = self._reading.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
+                found = self.reading.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
             except (OffsetOutOfRange, LogTruncated) as error:
                 if not items:  # Otherwise send the records read so far; the error comes again.
                     self._skip(error)
@@ -184,21 +176,17 @@ class Run:
         Raises:
             BusError: the log has lost its end, and it isn't known where.
         """
+        number = lost.partition.partition
         if isinstance(lost, LogTruncated):
-            self._go_back(lost)
-            return
-        number = lost.partition.partition
-        if lost.position >= lost.low:
+            if lost.end is None:
+                raise lost
+            self._note_cut(number, lost.end)
+            self.reading.go_on(lost.partition, lost.end)
+        elif lost.position >= lost.low:
             raise BusError(str(lost)) from lost
-        self._note_deleted(number, lost.low)
-        self._reading.go_on(lost.partition, lost.low)
-
-    def _go_back(self, lost: LogTruncated) -> None:
-        if lost.end is None:
-            raise lost
-        number = lost.partition.partition
-        self._note_cut(number, lost.end)
-        self._reading.go_on(lost.partition, lost.end)
+        else:
+            self._note_deleted(number, lost.low)
+            self.reading.go_on(lost.partition, lost.low)
 
     def _is_due(self, rejection: Rejection) -> bool:
         record, reason = rejection.record, rejection.reason
@@ -279,16 +267,16 @@ class Run:
         documents = [item.rejection.document(topic, partitions) for item in sent]
         written = [*(self.log.line(n, progress[n]) for n in touched), *self.pending_lines, *lines]
         try:
-            refused = self.sending.send(documents, written)
+            refused = self.log.send(documents, written)
         except BusError:
-            self.counts.unknown = len(sent) if self.sending.doubtful else 0
+            self.counts.unknown = len(sent) if self.log.doubtful else 0
             raise
         if refused is not None:
-            taken = set(refused.records)
-            found = {n: refused.error for n, one in enumerate(documents) if one in taken}
-            if not found:
+            records = set(refused.records)
+            errors = {n: refused.error for n, one in enumerate(documents) if one in records}
+            if not errors:
                 raise refused
-            return found
+            return errors
         self.progress = progress
         self.unwritten.clear()
         self.pending_lines.clear()
@@ -338,20 +326,21 @@ def redrive(  # noqa: PLR0913 -- the parts of a run
         writer = stack.enter_context(closing(bus.log_writer(name, name)))
         lines = stack.enter_context(closing(bus.log_reader(name, [name])))
         reader = stack.enter_context(closing(bus.log_reader(name, [rejected])))
-        log = ProgressLog(lines, name, rejected, bus.identity(rejected))
-        sending = Sending(writer, log, options=options)
+        log = ProgressLog(
+            name, lines, writer, rejected, bus.identity(rejected), options=options or LoopOptions()
+        )
         # From here on no other run can write: only this run changes what the log says.
-        sending.begin()
-        places = range(bus.partitions([rejected])[rejected] or 0)
-        spans = {n: reader.watermarks(TopicPartition(rejected, n)) for n in places}
+        log.begin()
+        partitions = range(bus.partitions([rejected])[rejected] or 0)
+        ranges = {n: reader.watermarks(TopicPartition(rejected, n)) for n in partitions}
         known = log.known()
         if log.recreated:
             tell(
                 f"{rejected} was recreated since the last run (its id has changed):"
                 " starting over with its earliest record"
             )
-        run = Run(topology, reader, sending, log, reasons, limit, counts)
-        run.begin(known, spans, new=log.empty)
+        run = Run(topology, RangeReader(reader), log, reasons, limit, counts)
+        run.begin(known, ranges, new=log.empty)
         while run.step():
             pass
         run.finish()
