@@ -8,10 +8,10 @@ import json
 import lzma
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, redirect_stdout, suppress
+from contextlib import closing, suppress
 from email.message import EmailMessage
 from functools import partial
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,7 @@ from worker.admin.redrive.progress import ProgressError
 from worker.bus import BusError, Header, Record
 from worker.bus.kafka.identities import id_in, metadata_of
 from worker.cli.allow import _lines as lines_to_allow
-from worker.cli.campaigns import Wanted, of_files
+from worker.cli.campaigns import groups_in
 from worker.cli.client import Client
 from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import _matches as matches_in_header
@@ -403,15 +403,11 @@ def _files() -> Iterator[Reader]:
     )
 
 
-_WANTED: Final = Wanted("size", None, 2, 20, None, as_json=True, as_csv=False)
-
-
 def _verdicts(value: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "verdicts.jsonl")
         file.write_bytes(value)
-        with redirect_stdout(StringIO()):
-            of_files([file], Settings(), _WANTED)
+        groups_in([file], Settings())
 
 
 def _allowed(value: bytes) -> None:

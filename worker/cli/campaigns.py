@@ -6,117 +6,119 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from typing import Annotated, Any, Literal
 
 import msgspec
+import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from worker.cli.client import Client
+from worker.cli.client import PAGE, Client
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import App, Config, Json, Server, settings_of
 from worker.cli.screen import fitted, line, print_json, screen, shown
 from worker.files.inputs import Inputs
 from worker.files.tables import PREFIX, Lines, without_mark
 from worker.groups.components import Components, Name
-from worker.offline.filter import Line
+from worker.offline.filter import Line, offline_settings
 from worker.serve.group_pages import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings.model import Settings
 from worker.untrusted import NOT_READ
 from worker.visible import counted, tell
 
-_PAGE = 1_000
-_ALL = 1 << 62
 _LINE_BYTES = 64 << 20
 _BESIDE_GROUP, _BESIDE_MEMBER, _BESIDE_SIZE = 55, 30, 14
 """The cells of a row that are neither the number of a group or a member nor the id at its end."""
 _LEAST_CELLS = 12
+_Form = Literal["table", "json", "csv"]
 
 
-class Wanted(NamedTuple):
-    """What is to be shown: groups in an order, or the members of one; and how."""
+def campaigns(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Verdicts of `neardup dedupe`, or documents of the topic duplicate, instead of a"
+            " server.",
+        ),
+    ] = None,
+    *,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="size; growth, by how many documents came in the last hour; or newest.",
+        ),
+    ] = "size",
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="LENGTH", help="Only groups that have grown since: 24h, 30m, 7d."),
+    ] = None,
+    least: Annotated[
+        int,
+        typer.Option(
+            "--min", metavar="N", min=1, help="Only groups of at least so many documents."
+        ),
+    ] = 2,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="List the documents of this group, instead; in FILE: an id in it."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Show at most so many groups or documents.")
+    ] = 50,
+    server: Server = None,
+    config: Config = None,
+    app: App = None,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> None:
+    """List the groups of documents that match one another: campaigns, reposts, templates.
 
-    sort: str
-    since: str | None
-    least: int
-    limit: int
-    members: str | None
-    as_json: bool
-    as_csv: bool
-
-
-def of_server(server: Client, wanted: Wanted) -> None:
-    """Show the groups of a server.
-
-    Raises:
-        CommandError: it can't be reached, isn't ready, or keeps no such group.
+    A group is all that matches connect. `neardup serve` keeps them as documents come.
     """
-    if wanted.members is None:
-        _show(_listed(server, wanted), wanted)
+    if as_json and as_csv:
+        raise CommandError("--json and --csv: choose one")
+    form: _Form = "json" if as_json else "csv" if as_csv else "table"
+    if not files:
+        client = Client.of(settings_of(config, None, app), server)
+        if members is None:
+            _show(_listed(client, sort=sort, since=since, least=least, limit=limit), form)
+        else:
+            _show_members(client.group(members, limit), form)
+        return
+    if server is not None:
+        raise CommandError("FILE and --server: choose one")
+    if since is not None or sort != "size":
+        raise CommandError(
+            "--since and --sort: only with a server; verdicts in files have no times"
+        )
+    groups = groups_in(files, offline_settings())
+    if members is None:
+        _show_sizes(groups, least, limit, form)
     else:
-        _show_members(_group(server, wanted.members, wanted.limit), wanted)
+        _show_members(_group_of(groups, members, limit), form)
 
 
-class Cluster(msgspec.Struct):
-    """Members of a group that match the first one of them, and how many there are."""
-
-    size: int
-    members: list[GroupMember]
-
-
-class Outline(msgspec.Struct):
-    """Of what a group consists: the largest of ``count`` clusters.
-
-    ``least`` is the least similarity of one of the ``compared`` members to the representative.
-    """
-
-    size: int
-    compared: int
-    least: float | None
-    count: int
-    clusters: list[Cluster]
-
-
-def members_of(server: Client, group: str) -> tuple[list[str], Outline]:
-    """Return the ids of all members of a group, and of what it consists.
+def _listed(server: Client, *, sort: str, since: str | None, least: int, limit: int) -> Groups:
+    """Return the groups of a server, of as many pages as it takes.
 
     Raises:
-        CommandError: the server can't be asked, or keeps no such group.
+        CommandError: it can't be reached, isn't ready, or keeps no groups.
     """
-    members = [one.id for one in _group(server, group, _ALL).members or ()]
-    return members, server.get(f"{_path(group)}/outline", {}, Outline)
-
-
-def _listed(server: Client, wanted: Wanted) -> Groups:
-    """Return the groups of as many pages as it takes."""
-    asked: dict[str, object] = {"sort": wanted.sort, "min": wanted.least}
-    if wanted.since is not None:
-        asked["since"] = wanted.since
+    asked: dict[str, object] = {"sort": sort, "min": least}
+    if since is not None:
+        asked["since"] = since
     groups: list[Group] = []
     while True:
-        asked["limit"] = min(_PAGE, wanted.limit - len(groups))
+        asked["limit"] = min(PAGE, limit - len(groups))
         page = server.get(GROUPS_PATH, asked, Groups)
         groups += page.groups
-        if page.next is None or len(groups) >= wanted.limit:
+        if page.next is None or len(groups) >= limit:
             return msgspec.structs.replace(page, groups=groups)
-        asked["cursor"] = page.next
-
-
-def _path(group: str) -> str:
-    return f"{GROUPS_PATH}/{quote(group, safe='')}"
-
-
-def _group(server: Client, name: str, limit: int) -> Group:
-    """Return a group with its members, of as many pages as it takes."""
-    path, asked = _path(name), dict[str, object]()
-    members: list[GroupMember] = []
-    while True:
-        asked["limit"] = min(_PAGE, limit - len(members))
-        page = server.get(path, asked, Group)
-        members += page.members or ()
-        if not page.next or len(members) >= limit:
-            return msgspec.structs.replace(page, members=members)
         asked["cursor"] = page.next
 
 
@@ -146,11 +148,11 @@ _decoders: Sequence[Any] = [msgspec.json.Decoder(kind) for kind in (_Kept, _Verd
 _matches = msgspec.json.Decoder(list[_Match])
 
 
-def of_files(files: Sequence[Path], settings: Settings, wanted: Wanted) -> None:
-    """Show the groups that verdicts in files make, the largest first.
+def groups_in(files: Sequence[Path], settings: Settings) -> Components:
+    """Return the groups that verdicts in files make.
 
     Raises:
-        CommandError: a file can't be read, or has something else; or there is no such group.
+        CommandError: a file can't be read, or has something else.
     """
     found = Components()
     with Inputs(files, settings.documents) as inputs:
@@ -160,21 +162,27 @@ def of_files(files: Sequence[Path], settings: Settings, wanted: Wanted) -> None:
                 named = first.id if isinstance(first, _Match) else first
                 name = number, one.group or named or matches[0].id
                 found.join(one.id, [match.id for match in matches], name)
+    return found
+
+
+def _by_name(groups: Components) -> dict[Name, list[str]]:
     members: dict[Name, list[str]] = {}
-    for ident, group in found.members():
+    for ident, group in groups.members():
         members.setdefault(group, []).append(ident)
-    if wanted.members is None:
-        sizes = [(name, len(some)) for (_, name), some in members.items()]
-        kept = sorted((one for one in sizes if one[1] >= wanted.least), key=lambda one: -one[1])
-        _show_sizes(kept[: wanted.limit], len(members), wanted)
-        return
-    group_of = found.name(wanted.members)
-    if group_of is None:
-        raise CommandError(f"{wanted.members!r} is in no group", EXIT_FAILED)
-    named = group_of[1]
-    rows = [GroupMember(ident, None, 0) for ident in members[group_of]]
-    listed = rows[: wanted.limit]
-    _show_members(Group(named, len(rows), None, None, 0, rows[0], listed, None), wanted)
+    return members
+
+
+def _group_of(groups: Components, ident: str, limit: int) -> Group:
+    """Return the group that a document is in.
+
+    Raises:
+        CommandError: it is in none.
+    """
+    name = groups.name(ident)
+    if name is None:
+        raise CommandError(f"{ident!r} is in no group", EXIT_FAILED)
+    rows = [GroupMember(member, None, 0) for member in _by_name(groups)[name]]
+    return Group(name[1], len(rows), None, None, 0, rows[0], rows[:limit], None)
 
 
 def _verdicts(inputs: Inputs) -> Iterator[_Verdict]:
@@ -203,11 +211,11 @@ def _decoded(read: Line, decoder: Any) -> _Verdict | None:  # noqa: ANN401 -- of
 _COLUMNS = ("id", "size", "growth", "first", "last", "representative")
 
 
-def _show(found: Groups, wanted: Wanted) -> None:
-    if wanted.as_json:
+def _show(found: Groups, form: _Form) -> None:
+    if form == "json":
         print_json(msgspec.to_builtins(found))
         return
-    if wanted.as_csv:
+    if form == "csv":
         rows = [
             (one.id, one.size, one.growth, one.first, one.last, one.representative.id)
             for one in found.groups
@@ -234,11 +242,15 @@ def _show(found: Groups, wanted: Wanted) -> None:
     console.print(line((f"{of}{now}{since}", "dim")))
 
 
-def _show_sizes(sizes: Sequence[tuple[str, int]], count: int, wanted: Wanted) -> None:
-    if wanted.as_json:
+def _show_sizes(groups: Components, least: int, limit: int, form: _Form) -> None:
+    """Print the groups of files, the largest first."""
+    members = _by_name(groups)
+    kept = [(name, len(some)) for (_, name), some in members.items() if len(some) >= least]
+    sizes, count = sorted(kept, key=lambda one: -one[1])[:limit], len(members)
+    if form == "json":
         print_json({"groups": [{"id": name, "size": size} for name, size in sizes], "count": count})
         return
-    if wanted.as_csv:
+    if form == "csv":
         _print_csv(("id", "size"), sizes)
         return
     console = screen()
@@ -251,13 +263,13 @@ def _show_sizes(sizes: Sequence[tuple[str, int]], count: int, wanted: Wanted) ->
     console.print(line((f"{len(sizes):,} of {counted(count, 'group')}", "dim")))
 
 
-def _show_members(group: Group, wanted: Wanted) -> None:
+def _show_members(group: Group, form: _Form) -> None:
     members = group.members or []
-    if wanted.as_json:
+    if form == "json":
         print_json(msgspec.to_builtins(group))
         return
     dated = any(one.time is not None or one.sequence for one in members)
-    if wanted.as_csv:
+    if form == "csv":
         columns = ("id", "time", "sequence")[: 3 if dated else 1]
         _print_csv(columns, [(one.id, one.time, one.sequence)[: len(columns)] for one in members])
         return

@@ -9,12 +9,16 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import SplitResult, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import msgspec
 
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.probes.server import url as url_of
+from worker.serve.answers import Reply
+from worker.serve.group_pages import GROUPS_PATH, Group, GroupMember
+from worker.serve.outlines import Outline
+from worker.serve.pages import PATH
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.settings.sections import ServeSection
@@ -27,6 +31,9 @@ APPLICATION = "neardup-application"
 """The header with the application's name that each answer of a server has."""
 _WHO = "/v1/session"
 """What a server answers without a token, and without any data."""
+PAGE = 1_000
+"""The most groups or members in an answer."""
+_ALL = 1 << 62
 _SECONDS = 10.0
 _MOST_BYTES = 64 << 20
 _SAME_MACHINE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- what a server may listen on
@@ -82,6 +89,28 @@ class Client:
     def post(self, path: str, body: bytes, kind: type[T]) -> T:
         """Return what the server answers to a JSON document; see `get`."""
         return self._decoded(self._asked("POST", path, body), kind)
+
+    def group(self, name: str, limit: int) -> Group:
+        """Return a group with its members, of as many pages as it takes; see `get`."""
+        asked: dict[str, object] = {}
+        members: list[GroupMember] = []
+        while True:
+            asked["limit"] = min(PAGE, limit - len(members))
+            page = self.get(_group_path(name), asked, Group)
+            members += page.members or ()
+            if not page.next or len(members) >= limit:
+                return msgspec.structs.replace(page, members=members)
+            asked["cursor"] = page.next
+
+    def members_of(self, group: str) -> tuple[list[str], Outline]:
+        """Return the ids of all members of a group, and of what it consists; see `get`."""
+        members = [one.id for one in self.group(group, _ALL).members or ()]
+        return members, self.get(f"{_group_path(group)}/outline", {}, Outline)
+
+    def matches_of(self, text: str) -> list[str]:
+        """Return the ids of the documents that a text matches, the best first; see `post`."""
+        reply = self.post(PATH, json.dumps({"text": text}).encode(), Reply)
+        return [match.id for answer in reply.answers for match in answer.matches]
 
     def _decoded(self, said: bytes, kind: type[T]) -> T:
         try:
@@ -155,6 +184,10 @@ class Client:
 
     def _failed(self, why: str) -> CommandError:
         return CommandError(f"{self.url}: {why}", EXIT_FAILED)
+
+
+def _group_path(name: str) -> str:
+    return f"{GROUPS_PATH}/{quote(name, safe='')}"
 
 
 def _address(at: ServeSection) -> str:

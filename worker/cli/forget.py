@@ -10,16 +10,15 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from worker.cli.campaigns import Outline, members_of
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.options import App, Bootstrap, Config, Json, Reason, Server, corrector, for_kafka
-from worker.cli.query import matches_of
 from worker.cli.screen import print_json
 from worker.corrections.request import Forget
 from worker.corrections.service import Corrector, last_records
 from worker.documents.lookup import Gone
 from worker.formats.unreadable import Unreadable
+from worker.serve.outlines import Outline
 from worker.settings.mask import without_credentials
 from worker.settings.model import Settings
 from worker.topology import Topology
@@ -101,11 +100,11 @@ def confirmed(server: Client, group: str | None, text: str | None, *, yes: bool)
     """
     consists: Sequence[str] = ()
     if group is not None:
-        ids, outline = members_of(server, group)
+        ids, outline = server.members_of(group)
         of, consists = f"of group {group}", list(_consists(outline))
     else:
         # A server names at most as many as a record does.
-        ids, of = matches_of(server, text or ""), "near to this text"
+        ids, of = server.matches_of(text or ""), "near to this text"
     ids = list(dict.fromkeys(ids))
     if not ids:
         raise CommandError(f"there is no document {of}", EXIT_FAILED)

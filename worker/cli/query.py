@@ -129,16 +129,6 @@ def ask_server(asked: Asked, server: Client, settings: Settings, *, as_json: boo
     _print(server.post(PATH, body, Reply), as_json=as_json)
 
 
-def matches_of(server: Client, text: str) -> list[str]:
-    """Return the ids of the documents that a text matches, the best first.
-
-    Raises:
-        CommandError: the server can't be reached, isn't ready, or the text can't be judged.
-    """
-    reply = server.post(PATH, json.dumps({"text": text}).encode(), Reply)
-    return [match.id for answer in reply.answers for match in answer.matches]
-
-
 def _print(reply: Reply, *, as_json: bool) -> None:
     """Print a reply with one answer.
 

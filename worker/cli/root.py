@@ -49,7 +49,7 @@ COMMANDS = {
             "Show what a text or a document would match, and why. Nothing is written.",
         ),
         "campaigns": (
-            "worker.cli.files_commands:campaigns",
+            "worker.cli.campaigns:campaigns",
             "List the groups of documents that match one another: campaigns, reposts, templates.",
         ),
     },
@@ -59,7 +59,7 @@ COMMANDS = {
             "Run a worker. Start more workers to scale out.",
         ),
         "serve": (
-            "worker.cli.kafka_commands:serve",
+            "worker.cli.serve:serve",
             (
                 "Answer over HTTP what a document would match. Writes nothing to Kafka but"
                 " corrections."
@@ -70,7 +70,7 @@ COMMANDS = {
             "Publish the documents in files: lines of JSON unchanged, and others as JSON.",
         ),
         "watch": (
-            "worker.cli.kafka_commands:watch",
+            "worker.cli.watch:watch",
             "Show rates, verdicts, lag and the latest duplicates live; q quits.",
         ),
         "redrive": (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import select
 import sys
@@ -13,14 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic, sleep
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from worker.bus import Record
+from worker.cli.options import App, Bootstrap, Config, for_kafka
 from worker.cli.screen import fitted, line, screen, shown
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
@@ -55,9 +56,17 @@ _SHARE = 4
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
-def watch(settings: Settings, *, as_json: bool) -> None:
-    """Show the view until q or Ctrl-C."""
-    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+def watch(
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object every five seconds instead.")
+    ] = False,
+) -> None:
+    """Show rates, verdicts, lag and the latest duplicates live; q quits."""
+    settings = for_kafka(config, bootstrap, app)
     with Observer(settings) as observer:
         try:
             if as_json:

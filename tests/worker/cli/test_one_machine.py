@@ -31,7 +31,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Return the settings with which workers and servers begin, in their order; none runs."""
     settings: list[Settings] = []
     monkeypatch.setattr(worker.cli.run, "run_worker", settings.append)
-    monkeypatch.setattr(worker.cli.serve, "serve", settings.append)
+    monkeypatch.setattr(worker.cli.serve, "run_server", settings.append)
     return settings
 
 
