@@ -21,8 +21,7 @@ from hashlib import blake2b
 import numpy as np
 
 from lsh.index import NO_TIME, SameId
-from worker.groups.changes import Changes
-from worker.groups.clock import IndexClock
+from worker.groups.clock import DocumentTimes, IndexClock
 from worker.groups.matches import Matched
 from worker.groups.rows import (
     BY_GROUP,
@@ -37,6 +36,7 @@ from worker.groups.rows import (
     NAMES,
     QUEUE,
     UNKNOWN,
+    Changes,
     Group,
     Member,
     descending,
@@ -44,7 +44,6 @@ from worker.groups.rows import (
     moment,
     number,
 )
-from worker.groups.times import DocumentTimes
 from worker.stages.order import Placed
 from worker.wire.frame import POSITION_BITS
 

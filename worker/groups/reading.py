@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 
 from rocksdict import RdictIter, Snapshot
 
-from worker.groups.changes import span
 from worker.groups.joining import digest
 from worker.groups.rows import (
     BY_GROUP,
@@ -27,6 +26,7 @@ from worker.groups.rows import (
     Progress,
     key,
     number,
+    span,
 )
 from worker.index.errors import StoreDamaged
 

@@ -24,12 +24,11 @@ from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Writ
 
 from lsh.index import BucketRules
 from worker.closing import Closing
-from worker.groups.changes import Changes
 from worker.groups.clock import IndexClock
 from worker.groups.joining import Joining, Kept
 from worker.groups.matches import Found, merged
 from worker.groups.reading import GroupsReader
-from worker.groups.rows import HEADER, PENDING, PROGRESS, Progress, key, number
+from worker.groups.rows import HEADER, PENDING, PROGRESS, Changes, Progress, key, number
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import StoreHeader
 from worker.index.rocksdb import check_mode, opened, wait_for_room
