@@ -11,6 +11,7 @@ Pure: numpy, the compiled core and the standard library; no clock, no logging, a
 
 from __future__ import annotations
 
+from lsh._core import NORMALISER_VERSION
 from lsh._core import __version__ as __version__
 from lsh.bands import band_keys, text_keys
 from lsh.containment import containment, containment_error
@@ -49,7 +50,7 @@ from lsh.sketch import (
     signatures,
     similarity,
 )
-from lsh.text import NORMALISER_VERSION, SWITCHES
+from lsh.text import SWITCHES
 from lsh.text_index import Index
 from lsh.tokens import fingerprint_counts, fingerprint_tokens
 from lsh.tuning import (

@@ -6,8 +6,6 @@ from numbers import Integral, Real
 from reprlib import Repr
 from typing import Final
 
-__all__ = ["is_integer", "is_number", "shown"]
-
 _SHOWN: Final = Repr()
 _SHOWN.maxother = 60
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 from collections.abc import Iterable
 
-__all__ = ["first_of_each", "same_arrays", "without_repeats"]
-
 
 def same_arrays(ours: Iterable[object], theirs: Iterable[object]) -> bool:
     """Return whether arrays are equal in number, shape, type and values."""

@@ -12,17 +12,6 @@ from typing import Final, TypeAlias
 from lsh.arguments import is_integer, shown
 from lsh.hits import Id
 
-__all__ = [
-    "Column",
-    "documents_of",
-    "id_of",
-    "ids_of",
-    "is_id",
-    "require_column",
-    "text_of",
-    "values_of",
-]
-
 Column: TypeAlias = Iterable[str]
 """Texts in order: a sequence, a numpy array, a pandas Series or Index, an Arrow array."""
 

@@ -30,14 +30,6 @@ from lsh.tuning import standard_error
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "MOST_ERROR",
-    "containment",
-    "containment_error",
-    "containment_of",
-    "error_of",
-    "jaccard_of_containment",
-]
 
 MOST_ERROR = 0.1
 """The largest standard error of an estimate by which the filter judges."""

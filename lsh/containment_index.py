@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from lsh.saved import FilePath
     from lsh.shingles import Shingles
 
-__all__ = ["Contained", "ContainmentIndex"]
 
 _FORMAT: Final = "neardup containment index"
 

@@ -36,8 +36,6 @@ from lsh.sketch import agreement, estimates
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["detection"]
-
 
 def detection(  # noqa: PLR0913 -- the parameters of a fingerprint
     similarity: ArrayLike,

@@ -34,15 +34,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "PairBlock",
-    "ShingleSets",
-    "copies",
-    "jaccard",
-    "join",
-    "shingle_sets",
-]
-
 
 _BUDGET = 1 << 21  # elements at a time: bounds the memory of a step
 _PARTS = 16  # of the hashes' range, ranked one after the other

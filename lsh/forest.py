@@ -31,7 +31,6 @@ from lsh.sketch import SKETCH_BITS, require_sketches, similarity
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LONGEST_RUN", "Forest", "Ranked", "run_chance", "run_for"]
 
 LONGEST_RUN = 7
 """Slots in a key: with the number of the first one, they fill 64 bits."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from lsh.parameters import Parameters
 
-__all__ = ["dedupe"]
 
 Frame = TypeVar("Frame")
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ExactJaccard", "Similar", "candidate_pairs", "groups_of", "largest_bucket"]
 
 Similar: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]"
 """Returns float64[p], how similar pairs of documents are, by their rows: int64[p] or int64[1], one

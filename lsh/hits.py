@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Group", "Hit", "Id", "SimilarPair"]
-
 Id: TypeAlias = str | int
 """The name of a document."""
 

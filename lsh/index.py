@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 
     from lsh.fingerprint import Fingerprints
 
-__all__ = [
-    "NO_TIME",
-    "BucketRules",
-    "DocumentBatch",
-    "Forgotten",
-    "Match",
-    "SameId",
-    "comparisons",
-]
 
 NO_TIME: Final = -(1 << 63)
 """The time of a document that has none."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from lsh.hits import Id
     from lsh.shingles import Shingles
 
-__all__ = ["KeptDocuments"]
 
 _BATCH = 8_192  # texts whose shingles are counted at a time
 

@@ -22,16 +22,6 @@ from lsh.parameters import Parameters, normaliser
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "Thing",
-    "exact_containment",
-    "exact_jaccard",
-    "is_candidate",
-    "normalise",
-    "shared_bands",
-    "shingle_set",
-    "windows",
-]
 
 Thing: TypeAlias = str | Iterable[Hashable] | Mapping[Hashable, float]
 """A text, a set of tokens, or tokens with their weights."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lsh.exact import ShingleSets
     from lsh.shingles import Shingles
 
-__all__ = ["Nearest", "SetsOfTexts", "contained", "nearest_earlier"]
-
 
 @dataclass(frozen=True, slots=True)
 class Nearest:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from lsh.parameters import Parameters
     from lsh.saved import FilePath
 
-__all__ = ["NearestIndex", "Neighbour", "unknown_ids"]
 
 _FORMAT: Final = "neardup nearest index"
 

@@ -17,8 +17,6 @@ from lsh.tuning import candidate_chance, standard_error
 if TYPE_CHECKING:
     from lsh.fingerprint import Fingerprinter
 
-__all__ = ["Pair", "compare"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:

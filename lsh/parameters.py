@@ -8,10 +8,10 @@ from numbers import Integral, Real
 from typing import Any, Final, Literal, cast
 
 from lsh import text
-from lsh._core import Normaliser
+from lsh._core import NORMALISER_VERSION, UNICODE_VERSION, Normaliser
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
-from lsh.text import BREAKS, NORMALISER_VERSION, SWITCHES, UNICODE_VERSION, digest
+from lsh.text import BREAKS, SWITCHES, digest
 from lsh.tuning import (
     CONTAINMENT_RATIO,
     choose,

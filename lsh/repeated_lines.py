@@ -19,8 +19,6 @@ from lsh.parameters import Parameters, normaliser
 from lsh.text import lines_of
 from lsh.text_index import Index
 
-__all__ = ["Learnt", "RepeatedLine", "format_lines", "parse_lines", "repeated_lines"]
-
 _BATCH: Final = 1_000  # texts at a time
 _SHORTEST: Final = 4  # characters of a normal form; a shorter line is next to nothing in a text
 _LONGEST: Final = 1_000  # characters of a line

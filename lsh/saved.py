@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 
     from lsh.hits import Id
 
-__all__ = [
-    "FORMAT_VERSION",
-    "FilePath",
-    "Saved",
-    "named_damage",
-    "parameters_of",
-    "read",
-    "read_arrays",
-    "write",
-    "write_arrays",
-]
 
 FilePath: TypeAlias = "str | PathLike[str]"
 

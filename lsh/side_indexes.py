@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lsh.hits import Id
     from lsh.parameters import Parameters
 
-__all__ = ["UNKNOWN", "SideIndexes", "Sketched"]
 
 UNKNOWN = -1
 """The size of a document whose shingles weren't counted."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lsh.fingerprint import Fingerprinter
     from lsh.shingles import Shingles
 
-__all__ = ["Sized", "sized", "sized_sets"]
-
 
 class Sized(NamedTuple):  # noqa: PLW1641 -- arrays have no hash
     """The sketches of n sets, uint8[n, slots], and their sizes, int64[n]; 0 for a blank text."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from lsh.exact import ShingleSets
 
-__all__ = ["Spectrum", "spectrum"]
 
 _DRAWN = 200_000
 _GRID = 1000  # steps of a curve between which it is taken as straight

@@ -16,17 +16,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
-from lsh._core import NORMALISER_VERSION, UNICODE_VERSION, Normaliser
-
-__all__ = [
-    "BREAKS",
-    "NORMALISER_VERSION",
-    "SWITCHES",
-    "UNICODE_VERSION",
-    "digest",
-    "lines_of",
-    "normaliser",
-]
+from lsh._core import Normaliser
 
 BREAKS: Final = frozenset("\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
 _BETWEEN: Final = re.compile(f"[{''.join(sorted(BREAKS))}]")

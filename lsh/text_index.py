@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from lsh.nearest_index import Neighbour
     from lsh.saved import FilePath
 
-__all__ = ["Index"]
 
 _BATCH = 8_192  # documents judged at a time
 _ABSORB = 0.95

@@ -30,16 +30,6 @@ if TYPE_CHECKING:
 
     from lsh.parameters import Parameters
 
-__all__ = [
-    "MOST_COUNT",
-    "Counts",
-    "Token",
-    "bags_of",
-    "fingerprint_counts",
-    "fingerprint_tokens",
-    "finished",
-    "token_hashes",
-]
 
 Token: TypeAlias = str | bytes
 Counts: TypeAlias = Mapping[str, int] | Mapping[bytes, int] | Mapping[Token, int]

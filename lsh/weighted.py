@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from lsh.parameters import Parameters
     from lsh.shingles import Shingles
 
-__all__ = ["Weights", "fingerprint_weights"]
 
 Weights: TypeAlias = Mapping[str, float] | Mapping[bytes, float] | Mapping[Token, float]
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from lsh._core import NORMALISER_VERSION, UNICODE_VERSION
 from lsh.parameters import SCHEME_VERSION
-from lsh.text import NORMALISER_VERSION, UNICODE_VERSION
 from tests.support.command_line import ROOT
 from worker.index import keyspace
 from worker.index.snapshots import manifest
