@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from bench.accuracy import corpora, named, seed_number
 from lsh import Fingerprinter, Parameters, candidate_chance
-from lsh.exact import jaccard
-from lsh.nearest import SetsOfTexts
+from lsh.exact import SetsOfTexts, jaccard
 
 _DOCUMENTS = 1_000
 _SEEDS = 5

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from lsh._core import NORMALISER_VERSION
 from lsh._core import __version__ as __version__
-from lsh.bands import band_keys, text_keys
 from lsh.containment import containment, containment_error
 from lsh.containment_index import Contained, ContainmentIndex
-from lsh.detection import detection
-from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.fingerprint import Fingerprinter, Fingerprints, Sized, sized
 from lsh.forest import Forest
 from lsh.frames import dedupe
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.measures import (
+    Pair,
+    compare,
     exact_containment,
     exact_jaccard,
     is_candidate,
@@ -31,7 +31,6 @@ from lsh.measures import (
 )
 from lsh.mixing import DEFAULT_SEED
 from lsh.nearest_index import NearestIndex, Neighbour
-from lsh.pair import Pair, compare
 from lsh.parameters import PRESETS, SCHEME_VERSION, Parameters
 from lsh.repeated_lines import (
     Learnt,
@@ -41,30 +40,31 @@ from lsh.repeated_lines import (
     repeated_lines,
 )
 from lsh.shingles import Shingler, Shingles
-from lsh.sized import Sized, sized
 from lsh.sketch import (
     SKETCH_BITS,
     agreement,
+    band_keys,
     compact,
     pairwise_similarity,
     signatures,
     similarity,
+    text_keys,
 )
 from lsh.text import SWITCHES
 from lsh.text_index import Index
-from lsh.tokens import fingerprint_counts, fingerprint_tokens
+from lsh.tokens import fingerprint_counts, fingerprint_tokens, fingerprint_weights
 from lsh.tuning import (
     Choice,
     candidate_chance,
     candidate_load,
     choose,
+    detection,
     s_curve,
     standard_error,
     steepest,
     steepest_approximately,
     sufficient_slots,
 )
-from lsh.weighted import fingerprint_weights
 
 __all__ = [
     "DEFAULT_SEED",

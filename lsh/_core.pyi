@@ -190,7 +190,7 @@ class Signer:
 def band_keys(
     sketches: NDArray[np.uint8], bands: int, rows: int, columns: Sequence[int] | None = None
 ) -> NDArray[np.uint64]:
-    """Return the keys of the bands of n sketches; see `lsh.bands.band_keys`.
+    """Return the keys of the bands of n sketches; see `lsh.sketch.band_keys`.
 
     sketches: uint8[n, slots], with at least bands * rows slots.
     columns: the numbers of the bands that are wanted; None: all.

@@ -1,16 +1,40 @@
-"""Texts in whatever holds a column of them: a list, numpy, pandas, Arrow; and ids and texts.
+"""What callers may give: columns of texts in a list, numpy, pandas or Arrow; ids; numbers.
 
 None of these libraries is imported: a column is known by the method that lists its values.
+
+A message shows what callers gave in one line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from numbers import Integral, Real
+from reprlib import Repr
 from typing import Final, TypeAlias
 
-from lsh.arguments import is_integer, shown
 from lsh.hits import Id
+
+_SHOWN: Final = Repr()
+_SHOWN.maxother = 60
+
+
+def is_integer(value: object) -> bool:
+    """Return whether something is an integer, Python's or numpy's; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Return whether something is a real number, Python's or numpy's; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def shown(value: object) -> str:
+    """Return a value, cut to a line, and its type."""
+    if value is None:
+        return "None"
+    return f"{' '.join(_SHOWN.repr(value).split())} of type {type(value).__name__}"
+
 
 Column: TypeAlias = Iterable[str]
 """Texts in order: a sequence, a numpy array, a pandas Series or Index, an Arrow array."""

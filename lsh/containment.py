@@ -42,7 +42,7 @@ def containment(
 
     sketch: uint8[slots], of a set with `size` elements, at least 1.
     others: uint8[m, slots], of sets with `sizes` elements, int64[m]. Elements are counted once:
-        `shingle_counts` of texts count repeats; see `lsh.sized.sized`.
+        `shingle_counts` of texts count repeats; see `lsh.fingerprint.sized`.
 
     Returns float64[m] in [0, min(1, sizes / size)]; exactly 1.0 for equal sketches of equal
     sizes. The limits of that range draw estimates near them inwards.

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from lsh.arguments import is_number
-from lsh.columns import documents_of, is_id, text_of
+from lsh.columns import documents_of, is_id, is_number, text_of
 from lsh.containment import containment, containment_error, jaccard_of_containment
-from lsh.fingerprint import Fingerprinter
+from lsh.fingerprint import Fingerprinter, Sized, sized_sets, sizes_of
 from lsh.forest import Forest, run_for
 from lsh.hits import Id
 from lsh.nearest_index import unknown_ids
 from lsh.saved import named_damage, parameters_of, read_arrays, write_arrays
-from lsh.sized import Sized, sized_sets, sizes_of
 from lsh.sketch import require_sketches, require_starts
 
 if TYPE_CHECKING:

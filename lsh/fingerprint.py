@@ -1,26 +1,26 @@
-"""Computes from raw texts everything that the index needs."""
+"""Computes from raw texts everything that an index needs: sketches, keys, and sizes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.arguments import shown
 from lsh.arrays import same_arrays
-from lsh.bands import band_keys
-from lsh.columns import text_of, values_of
+from lsh.columns import shown, text_of, values_of
 from lsh.parameters import Parameters, normaliser
 from lsh.shingles import Shingles, signer
+from lsh.sketch import band_keys, compact, signatures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from lsh._core import Signed
     from lsh.columns import Column
+    from lsh.shingles import Shingles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,3 +153,40 @@ class Fingerprinter:
         That is how lines are compared with `Parameters.boilerplate`.
         """
         return self._normaliser.forms(values_of(lines))
+
+
+class Sized(NamedTuple):  # noqa: PLW1641 -- arrays have no hash
+    """The sketches of n sets, uint8[n, slots], and their sizes, int64[n]; 0 for a blank text."""
+
+    sketches: NDArray[np.uint8]
+    sizes: NDArray[np.int64]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other one has the same sketches and sizes."""
+        return isinstance(other, Sized) and same_arrays(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether it has not. Tuples would compare element by element."""
+        return not self == other
+
+
+def sizes_of(sizes: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return the sizes of `count` sets: int64[count].
+
+    Raises ValueError if there are more or fewer, or one is no integer of at least 0.
+    """
+    given = np.asarray(sizes)
+    if given.shape != (count,) or (count and (given.dtype.kind not in "iu" or given.min() < 0)):
+        raise ValueError(f"sizes: takes {count} integers of at least 0")
+    return given.astype(np.int64)
+
+
+def sized(fingerprinter: Fingerprinter, texts: Column) -> Sized:
+    """Return the sketches of n texts, as `fingerprint` has them, and their different shingles."""
+    signed = fingerprinter.sign_sets(texts)
+    return Sized(signed.sketches, signed.shingles.astype(np.int64))
+
+
+def sized_sets(sets: Shingles, slots: int) -> Sized:
+    """Return the sketches and sizes of n sets of hashes; see `lsh.Shingles.distinct`."""
+    return Sized(compact(signatures(sets.hashes, sets.starts, slots)), np.diff(sets.starts))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.arguments import is_integer, is_number
+from lsh.columns import is_integer, is_number
 from lsh.sketch import SKETCH_BITS, require_sketches, similarity
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lsh import _core
-from lsh.arguments import shown
 from lsh.arrays import same_arrays
-from lsh.columns import values_of
+from lsh.columns import shown, values_of
 from lsh.mixing import derived, secret
 
 if TYPE_CHECKING:

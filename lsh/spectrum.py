@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.detection import detection
 from lsh.exact import copies, jaccard, join
 from lsh.mixing import finalise
-from lsh.tuning import candidate_chance
+from lsh.tuning import candidate_chance, detection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 
 from lsh._core import MemoryIndex
-from lsh.arguments import is_integer, is_number, shown
-from lsh.columns import documents_of, id_of, ids_of, text_of
-from lsh.fingerprint import Fingerprinter, Fingerprints, require_fingerprints, require_parameters
+from lsh.columns import documents_of, id_of, ids_of, is_integer, is_number, shown, text_of
+from lsh.fingerprint import (
+    Fingerprinter,
+    Fingerprints,
+    require_fingerprints,
+    require_parameters,
+    sizes_of,
+)
 from lsh.groups import ExactJaccard, candidate_pairs, groups_of, largest_bucket
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.index import BucketRules
-from lsh.kept_documents import KeptDocuments
+from lsh.kept_documents import UNKNOWN, KeptDocuments, SideIndexes, Sketched
 from lsh.parameters import DERIVED, Parameters
 from lsh.saved import Saved, named_damage, parameters_of, read, write
-from lsh.side_indexes import UNKNOWN, SideIndexes, Sketched
-from lsh.sized import sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

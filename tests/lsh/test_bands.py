@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Parameters, band_keys, candidate_chance, text_keys
-from lsh.exact import jaccard
-from lsh.nearest import SetsOfTexts
+from lsh.exact import SetsOfTexts, jaccard
 from tests.support.breadth import slow
 from tests.support.command_line import SAMPLES
 

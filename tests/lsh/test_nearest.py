@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Parameters, compare
-from lsh.nearest import Nearest, SetsOfTexts, nearest_earlier
+from lsh.exact import Nearest, SetsOfTexts, nearest_earlier
 from tests.support.corpus import examples
 
 words = st.sampled_from(["", "a", "ferry", "ferry line", "old ferry line", "Old FERRY  lines", "Ö"])

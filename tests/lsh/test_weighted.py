@@ -15,7 +15,9 @@ from lsh import (
     fingerprint_weights,
     pairwise_similarity,
     standard_error,
-    weighted,
+)
+from lsh import (
+    tokens as lsh_tokens,
 )
 from tests.oracle.hashing import MOST, derived, fmix64, keyed, splitmix64
 from tests.support.corpus import examples
@@ -113,7 +115,7 @@ def test_samples_follow_the_definition(bag: Bag) -> None:
 def test_the_size_of_a_step_does_not_matter(given: list[Bag], chunk: int) -> None:
     expected = fingerprint_weights(given, PARAMETERS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weighted, "_CHUNK", chunk)
+        patch.setattr(lsh_tokens, "_CHUNK", chunk)
         found = fingerprint_weights(given, PARAMETERS)
     np.testing.assert_array_equal(found.keys, expected.keys)
     np.testing.assert_array_equal(found.sketches, expected.sketches)

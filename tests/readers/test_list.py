@@ -22,7 +22,7 @@ TAKES_APART: Final = re.compile(
 )
 
 OTHERS: Final = {
-    "lsh.detection": "numbers of its own",
+    "lsh.tuning": "numbers of its own",
     "lsh.mixing": "digests that it has just made",
     "worker.bus.fetches": "notes in a journal, shown with those of deaths",
     "worker.bus.kafka.brokers": "librdkafka's statistics",

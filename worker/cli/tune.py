@@ -21,9 +21,8 @@ from lsh import (
     steepest_approximately,
     sufficient_slots,
 )
-from lsh.exact import ShingleSets, jaccard
+from lsh.exact import SetsOfTexts, ShingleSets, jaccard
 from lsh.index import BucketRules, comparisons
-from lsh.nearest import SetsOfTexts
 from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from lsh.tuning import sought

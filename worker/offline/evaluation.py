@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh import Fingerprinter, Parameters, detection, pairwise_similarity, standard_error
-from lsh.exact import ShingleSets, jaccard
-from lsh.nearest import Nearest, SetsOfTexts, contained, nearest_earlier
+from lsh.exact import Nearest, SetsOfTexts, ShingleSets, contained, jaccard, nearest_earlier
 from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.bus import Record
 from worker.formats.base import DocumentFormat
