@@ -12,7 +12,7 @@ from lsh import Fingerprinter
 from lsh.index import BucketRules
 from worker.bus import Bus, LogReader, Member, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
-from worker.bus.fetches import Fetches
+from worker.bus.last_life import DeadlyBatches, DeadlyDocuments, LastLife
 from worker.bus.shared import SharedMember, SharedReader
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_documents import FieldWatch, TextWatch
@@ -33,7 +33,6 @@ from worker.index.snapshots.shipper import Shipper
 from worker.index.snapshots.soundness import Verification
 from worker.index.standby import Standby
 from worker.index.store import BandStore
-from worker.journal import Journal
 from worker.loop.loop import Loop
 from worker.loop.options import LoopOptions
 from worker.loop.tracing import Trace
@@ -41,7 +40,6 @@ from worker.metrics.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings.model import Settings
 from worker.stages.base import Stage
-from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
 from worker.stages.fingerprint import Fingerprint
 from worker.stages.index import Index
@@ -73,11 +71,10 @@ class Environment:
         stores: the memory of all shards.
         leftovers: what is told of files that a store leaves behind.
         documents: what is kept for *route* of the documents that *fingerprint* has read.
-        fetches: returns who notes what is fetched of the documents; without it, nothing is noted.
+        life: returns what the worker died of, which notes what it reads of the documents, so that
+            what kills it is found after its restarts; without it, nothing is noted.
         background: whether shards are opened, fetched and shipped in threads of their own, as a
             worker needs it that must go on polling. A bus for one thread can't have it.
-        journal: whether the directory has what *fingerprint* reads, so that a document that kills
-            the worker is found after its restarts.
         watch: whether the log warns of a field in the settings that no document has.
         probe: gives what is told of a stage's points, by the stage's name.
         clock: in seconds from an unknown start; by it, everything that is due at times has its
@@ -90,9 +87,8 @@ class Environment:
     stores: StoreMemory | None = None
     leftovers: Leftovers | None = None
     documents: DocumentCache | None = None
-    fetches: Callable[[], Fetches] | None = None
+    life: Callable[[], LastLife] | None = None
     background: bool = False
-    journal: bool = False
     watch: bool = False
     probe: Callable[[str], Probe] = lambda _stage: UNWATCHED
     clock: Callable[[], float] = monotonic
@@ -126,7 +122,6 @@ class Application:
         self._clock = clock = environment.clock
         self._watched = watched_fields(settings) if environment.watch else ()
         self._texts = TextWatch(topology.layout.parameters) if environment.watch else None
-        self._journal = _journal(state_dir, topology, mode) if environment.journal else None
         index = settings.index
         self.shares = shares = settings.memory(groups=environment.groups)
         self._stores = environment.stores or StoreMemory(
@@ -171,20 +166,31 @@ class Application:
         )
         if seats:
             member = SharedMember(member, self.reader())
-        elif self.environment.fetches is not None and self.topology.documents in inputs:
-            fetches, group = self.environment.fetches(), self.topology.group(stage)
-            reader = self._careful(fetches, group)
-            member = CarefulMember(
-                member, self.topology.documents, group, fetches, reader, clock=self._clock
-            )
         return self._loop(built, member)
 
-    def _careful(self, fetches: Fetches, group: str) -> CarefulReader:
+    def _guarded(self, member: Member, group: str) -> Member:
+        """Return a member that reads one batch at a time what the worker may die of, if anything.
+
+        Notes that the group fetches documents.
+        """
+        if self.environment.life is None:
+            return member
+        batches = self.environment.life().batches
+        batches.begin(group)
+        if isinstance(member, CarefulMember):
+            member.avoid(by_partition(self._mode.aside))
+        elif self._mode.aside or batches.known:
+            reader = self._careful(batches, group)
+            topic = self.topology.documents
+            return CarefulMember(member, topic, group, batches, reader, clock=self._clock)
+        return member
+
+    def _careful(self, batches: DeadlyBatches, group: str) -> CarefulReader:
         """Make a reader of single batches of the documents."""
         topics = [self.topology.documents]
         connect = partial(self._bus.log_reader, group, topics, single=True)
-        settle = _SETTLE_LONGER_SECONDS if fetches.blames else _SETTLE_SECONDS
-        reader = CarefulReader(group, fetches, connect, settle_seconds=settle, clock=self._clock)
+        settle = _SETTLE_LONGER_SECONDS if batches.blames else _SETTLE_SECONDS
+        reader = CarefulReader(group, batches, connect, settle_seconds=settle, clock=self._clock)
         reader.aside = by_partition(self._mode.aside)
         return reader
 
@@ -212,8 +218,9 @@ class Application:
 
     def _loop(self, built: Stage, member: Member) -> Loop:
         stage = built.name
-        if isinstance(member, CarefulMember):
-            member.avoid(by_partition(self._mode.aside))
+        inputs = self._inputs(stage)
+        if self.topology.documents in inputs:
+            member = self._guarded(member, self.topology.group(stage))
         frames = stage in _FRAMES_ONLY
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
@@ -222,7 +229,7 @@ class Application:
         return Loop(
             built,
             member,
-            partitions=self._inputs(stage),
+            partitions=inputs,
             begins=self._answers_to_come() if stage == "route" else (),
             options=LoopOptions(
                 max_records=worker.batch_records,
@@ -303,7 +310,7 @@ class Application:
             fingerprinter=Fingerprinter(topology.layout.parameters),
             reject_limit=RejectLimit(limits.reject_share, limits.reject_window),
             skip_deleted=settings.documents.skip_deleted,
-            deaths=self._deaths(self._journal) if self._journal else None,
+            deaths=self._deaths("fingerprint"),
             watch=FieldWatch(reader, self._watched),
             silent=not self.environment.watch,
             texts=self._texts,
@@ -328,7 +335,7 @@ class Application:
             fingerprinter=Fingerprinter(topology.layout.parameters),
             future_allowance_ms=settings.index.future_allowance_ms,
             buffer_bytes=self.shares.batch,
-            deaths=self._deaths(self._journal) if self._journal else None,
+            deaths=self._deaths("refingerprint"),
             aside=self._mode.aside,
             metrics=self.metrics,
         )
@@ -339,17 +346,16 @@ class Application:
         It notes nothing while it doesn't have to be careful, so a death is found out by the stages
         that read the documents before.
         """
-        fetches = self.environment.fetches and self.environment.fetches()
-        if fetches is not None and (self._mode.aside or fetches.known):
-            reader = self._careful(fetches, group)
+        batches = self.environment.life and self.environment.life().batches
+        if batches is not None and (self._mode.aside or batches.known):
+            reader = self._careful(batches, group)
             return lambda: reader
         return lambda: self._bus.log_reader(group, topics)
 
-    def _deaths(self, journal: Path) -> Deaths:
-        """Return what the worker has died of while it read documents."""
-        documents = self.topology.documents
-        identity = f"{self.settings.app} {documents} {self._bus.identity(documents)}"
-        return Deaths(documents, identity, Journal(journal))
+    def _deaths(self, stage: str) -> DeadlyDocuments | None:
+        """Return what the worker has died of while a stage read documents, if that is noted."""
+        life = self.environment.life
+        return life and life().documents(self.topology.group(stage))
 
     def rules(self) -> BucketRules:
         """Return the rules by which buckets are kept."""
@@ -522,16 +528,3 @@ class Application:
             metrics=self.metrics,
             clock=self._clock,
         )
-
-
-def _journal(directory: Path, topology: Topology, mode: Mode) -> Path | None:
-    """Return where it is noted what *fingerprint* or *refingerprint* reads, if that runs.
-
-    Both are of one log: what comes now, and the documents that were there before it.
-    """
-    log = topology.log
-    if mode.work == "rewrite":
-        return directory / f"reading-g{log}-anew.journal"
-    if not mode.counts:
-        return None
-    return directory / (f"reading-g{log}.journal" if log else "reading.journal")

@@ -11,7 +11,7 @@ from time import monotonic, time
 
 from worker.app import Application, Environment
 from worker.bus import Bus
-from worker.bus.fetches import Fetches
+from worker.bus.last_life import LastLife
 from worker.generations.generation import Generation, directory_of
 from worker.generations.modes import Part
 from worker.generations.plan import Plan
@@ -60,7 +60,7 @@ class Assembly:
         self._clock = clock
         self._wall_clock = wall_clock
         self._lock = threading.Lock()
-        self._noted: Fetches | None = None
+        self._noted: LastLife | None = None
         self.shares = settings.memory()
         self._stores = StoreMemory(
             self.shares.index, write_buffers=self.shares.write_buffers, cache=self.shares.cache
@@ -71,9 +71,8 @@ class Assembly:
             self._stores,
             self._leftovers,
             DocumentCache(self.shares.lanes, threading.Condition(), clock),
-            self._fetches,
+            self._life,
             background=background,
-            journal=True,
             watch=watch,
             probe=probe,
             clock=clock,
@@ -103,14 +102,14 @@ class Assembly:
             ),
         )
 
-    def _fetches(self) -> Fetches:
-        """Return the notes of what is fetched, which all loops share: they die together."""
+    def _life(self) -> LastLife:
+        """Return the notes of what is read, which all loops share: they die together."""
         with self._lock:
             if self._noted is None:
                 documents = self._base.documents
                 identity = f"{self._settings.app} {documents} {self._bus.identity(documents)}"
-                journal = Journal(self._state_dir / "fetching.journal")
-                self._noted = Fetches(
+                journal = Journal(self._state_dir / "reading.journal")
+                self._noted = LastLife(
                     documents,
                     identity,
                     journal,
@@ -119,6 +118,12 @@ class Assembly:
                     wall_clock=self._wall_clock,
                 )
             return self._noted
+
+    def end(self) -> None:
+        """Note that the worker ends by itself, once all loops are closed."""
+        with self._lock:
+            if self._noted is not None:
+                self._noted.batches.end()
 
     def tidy(self, plan: Plan, loops: Mapping[Generation, Loop | None]) -> None:
         """Delete stores that nobody uses; see `Leftovers`. Call it from any thread.

@@ -33,6 +33,7 @@ from worker.admin.redrive.progress import Progress as Redriven
 from worker.admin.redrive.progress import ProgressError
 from worker.bus import BusError, Header, Record
 from worker.bus.kafka.identities import id_in, metadata_of
+from worker.bus.last_life import LastLife
 from worker.cli.allow import _lines as lines_to_allow
 from worker.cli.campaigns import groups_in
 from worker.cli.client import Client
@@ -63,7 +64,6 @@ from worker.serve.correcting import Correct
 from worker.serve.questions import BadRequest, Questions
 from worker.serve.routes import decoded
 from worker.settings.model import Settings
-from worker.stages.deaths import Deaths
 from worker.stages.order import Coverage
 from worker.wire.codec import FrameError, HandOver, decode, hand_over
 from worker.wire.fingerprints import FingerprintFrame
@@ -188,7 +188,7 @@ def _notes(value: bytes) -> None:
         with closing(Journal(file)) as notes:
             notes.read()
             notes.write(value)
-            Deaths("docs", "id", notes)
+            LastLife("docs", "id", notes, 1)
 
 
 def _corrections(value: bytes) -> None:
@@ -512,17 +512,21 @@ def _own_files() -> Iterator[Reader]:
     )
     yield Reader(
         "notes of the last life",
-        ("worker.stages.deaths",),
+        ("worker.bus.last_life",),
         _notes,
         (),
-        (_journal(b'{"topic": "id", "reading": {"0": 5}, "alone": [0, 3]}'),),
+        (_journal(b'{"topic": "id", "read": {"g": {"reading": {"0": 5}, "alone": [0, 3]}}}'),),
     )
     yield Reader(
         "notes in JSON",
-        ("worker.stages.deaths",),
+        ("worker.bus.last_life",),
         lambda value: _notes(_journal(value)),
         (),
-        (b'{"topic": "id", "reading": {"0": 5}, "alone": [0, 3], "suspects": [[0, 3]]}',),
+        (
+            b'{"topic": "id", "read": {"g": {"alone": [0, 3], "suspects": [[0, 3]]}}}',
+            b'{"topic": "id", "fetched": {"groups": ["g"], "alone": ["g", 0, 7]}}',
+            b'{"topic": "id", "fetched": {"deaths": [[["g", 0, 7], 1, 1024, 5.5]]}}',
+        ),
         "json",
     )
     yield Reader("saved index", ("lsh.saved",), _saved_index, (ValueError,), (_saved(),))

@@ -24,7 +24,6 @@ TAKES_APART: Final = re.compile(
 OTHERS: Final = {
     "lsh.tuning": "numbers of its own",
     "lsh.mixing": "digests that it has just made",
-    "worker.bus.fetches": "notes in a journal, shown with those of deaths",
     "worker.bus.kafka.brokers": "librdkafka's statistics",
     "worker.bus.kafka.queues": "librdkafka's statistics",
     "worker.bus.memory.topics": "a hash",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.stages.deaths import Deaths
+from worker.bus.last_life import DeadlyDocuments, LastLife
 
 
 class KeptNotes:
@@ -13,16 +13,17 @@ class KeptNotes:
         self.value = value
 
     def read(self) -> bytes | None:
-        """See `worker.stages.deaths.Notes`."""
+        """See `worker.bus.last_life.Notes`."""
         return self.value
 
     def write(self, value: bytes) -> None:
-        """See `worker.stages.deaths.Notes`."""
+        """See `worker.bus.last_life.Notes`."""
         self.value = value
 
-    def close(self) -> None:
-        """See `worker.stages.deaths.Notes`."""
-
-    def life(self, identity: str = "id") -> Deaths:
+    def life(self, identity: str = "id") -> LastLife:
         """Begin the next life of a worker that notes what it reads here."""
-        return Deaths("documents", identity, self)
+        return LastLife("documents", identity, self, 1)
+
+    def documents(self, identity: str = "id") -> DeadlyDocuments:
+        """Begin the next life; return what the worker died of while a group read documents."""
+        return self.life(identity).documents("g")

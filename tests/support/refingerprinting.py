@@ -136,7 +136,7 @@ class TwoLogs:
             future_allowance_ms=ALLOWANCE,
             frame_bytes=self._frame_bytes[1],
             buffer_bytes=self._buffer_bytes,
-            deaths=self.notes.life(),
+            deaths=self.notes.documents(),
             metrics=self.metrics,
         )
         self.refingerprint = self._seat(

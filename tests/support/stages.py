@@ -11,6 +11,7 @@ from time import monotonic
 from lsh import Fingerprinter, Parameters
 from lsh.index import BucketRules
 from worker.bus import Outgoing, Record, RecordBatch, TopicPartition, each
+from worker.bus.last_life import DeadlyDocuments
 from worker.formats.base import DocumentOptions
 from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.json import JsonFormat
@@ -21,7 +22,6 @@ from worker.index.recovery import Recovery
 from worker.index.store import BandStore
 from worker.metrics.metrics import Metrics
 from worker.stages.base import NOTHING, Burst, Stage
-from worker.stages.deaths import Deaths
 from worker.stages.fingerprint import Fingerprint
 from worker.stages.index import Index
 from worker.stages.judge import Judge
@@ -64,7 +64,7 @@ def fingerprint(
     *,
     skip_deleted: bool = False,
     fingerprinter: Fingerprinter | None = None,
-    deaths: Deaths | None = None,
+    deaths: DeadlyDocuments | None = None,
     watched: tuple[str, ...] = (),
     texts: TextWatch | None = None,
     sealed: bool = False,

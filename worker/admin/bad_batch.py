@@ -15,16 +15,14 @@ from enum import Enum
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from time import monotonic
 from typing import NamedTuple
 
-from worker.bus import BusError, LogReader, PartitionUnreadable, Record, TopicPartition
+from worker.bus import BusError, LogReader, PartitionUnreadable, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.ranges import read_ranges
 from worker.settings.model import Settings
 
 _SECONDS = 120.0
-_READ_SECONDS = 0.5
-_READ_BYTES = 1 << 20
 _THREADS_BYTES = 64 << 20
 """What the threads of a client take that has not connected yet."""
 _GROWTH = 8
@@ -143,21 +141,13 @@ def _limit(memory: int) -> bool:
 
 
 def _attempt(reader: LogReader, place: TopicPartition, offset: int, end: int) -> Attempt:
-    reader.start(place, offset)
-    deadline = monotonic() + _SECONDS / 2
     try:
-        while monotonic() < deadline:
-            found: list[Record] = list(reader.read(1, _READ_BYTES, _READ_SECONDS))
-            if found:
-                return Attempt(Outcome.READ)
-            if (reader.position(place) or 0) >= end:
-                return Attempt(Outcome.NOTHING)
+        for _ in read_ranges(reader, {place: (offset, end)}, limit=1, silence=_SECONDS / 2):
+            return Attempt(Outcome.READ)
     except PartitionUnreadable as error:
         kind = Outcome.UNPACKABLE if error.whole else Outcome.DAMAGED
         return Attempt(kind, error.why)
-    finally:
-        reader.stop(place)
-    raise BusError(f"{place.topic}[{place.partition}] has delivered nothing from offset {offset}")
+    return Attempt(Outcome.NOTHING)
 
 
 def end_of(attempt: Callable[[int], Attempt], start: int, end: int) -> int:

@@ -1,6 +1,6 @@
 """Reads partitions of the documents one batch at a time, after a death or beside batches set aside.
 
-See `worker.bus.fetches` for why. A consumer fetches ahead in threads of its own, so a group's
+See `worker.bus.last_life` for why. A consumer fetches ahead in threads of its own, so a group's
 member can't be kept from fetching the next batch. So the partitions in question stay paused in the
 member, and a reader beside the group delivers them, until they are past the danger.
 """
@@ -14,7 +14,6 @@ from types import MappingProxyType
 from worker.bus import (
     AnyOutgoing,
     Claim,
-    Effect,
     LogReader,
     Member,
     Polled,
@@ -23,10 +22,10 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.bus.errors import OffsetOutOfRange, PartitionUnreadable
-from worker.bus.fetches import Fetches
+from worker.bus.last_life import DeadlyBatches
 from worker.bus.records import NO_EPOCHS
 
-Ranges = Mapping[int, Sequence[range]]
+AsideRanges = Mapping[int, Sequence[range]]
 """Ranges of offsets that are set aside, by partition."""
 
 _NEAR = 20_000
@@ -51,7 +50,7 @@ class CarefulReader:
     def __init__(
         self,
         group: str,
-        fetches: Fetches,
+        batches: DeadlyBatches,
         connect: Callable[[], LogReader],
         *,
         settle_seconds: float = 0.0,
@@ -65,7 +64,7 @@ class CarefulReader:
         self._settle_seconds = settle_seconds
         self._settled_at: float | None = None
         self._group = group
-        self._fetches = fetches
+        self._batches = batches
         self._connect = connect
         self._clock = clock
         self._reader: LogReader | None = None
@@ -74,7 +73,7 @@ class CarefulReader:
         self._alone: TopicPartition | None = None
         self._asked_at: float | None = None
         self._since = 0.0
-        self.aside: Ranges = MappingProxyType({})
+        self.aside: AsideRanges = MappingProxyType({})
         self.turned: set[TopicPartition] = set()
 
     def _connected(self) -> LogReader:
@@ -93,7 +92,6 @@ class CarefulReader:
         if self._settled_at is None:
             self._settled_at = self._clock() + self._settle_seconds
         self._at[partition] = offset
-        self._fetches.at(self._group, partition.partition, offset)
 
     def stop(self, partition: TopicPartition) -> None:
         """See the port."""
@@ -154,17 +152,17 @@ class CarefulReader:
             PartitionUnreadable: the batch is set aside, or was refused.
         """
         at = self._at[partition]
-        refused = self._fetches.refused(partition.partition, at)
+        refused = self._batches.refused(partition.partition, at)
         if refused or self._avoided(partition, at):
             self._rest()
-            why = self._fetches.why if refused else "it is set aside"
+            why = self._batches.why if refused else "it is set aside"
             raise PartitionUnreadable(partition, at, why, whole=True)
         if self._alone is not None and self._clock() - self._since > _TURN_SECONDS:
             self._rest()
             self._at[partition] = self._at.pop(partition)  # The others come first.
             self.turned.add(partition)
             return False
-        if not self._fetches.alone(self._group, partition.partition, at):
+        if not self._batches.alone(self._group, partition.partition, at):
             return False
         if self._alone is None:
             self._since = self._clock()
@@ -188,7 +186,7 @@ class CarefulReader:
             if epoch is not None:
                 self._claims[partition] = Claim(following, epoch)
             # Before the next batch can be fetched: its death would be taken for that of this one.
-            self._fetches.alone(self._group, partition.partition, following)
+            self._batches.alone(self._group, partition.partition, following)
             if self._avoided(partition, following):
                 self._rest()
             return
@@ -204,7 +202,7 @@ class CarefulReader:
         if self._alone is not None:
             self._connected().stop(self._alone)
             self._alone = None
-            self._fetches.rest(self._group)
+            self._batches.rest(self._group)
         self._asked_at = None
 
     def has_turn(self, partition: TopicPartition) -> bool:
@@ -244,7 +242,7 @@ class CarefulReader:
         """See the port."""
         self._at.clear()
         self._alone = None
-        self._fetches.leave(self._group)
+        self._batches.leave(self._group)
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -258,25 +256,33 @@ class CarefulMember:
         member: Member,
         topic: str,
         group: str,
-        fetches: Fetches,
+        batches: DeadlyBatches,
         reader: CarefulReader,
         *,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take a member of a group that reads ``topic``, and who notes what ``group`` fetches."""
+        self.settle = member.settle
+        self.renew = member.renew
+        self.effect = member.effect
+        self.committed = member.committed
+        self.claims = member.claims
+        self.watermarks = member.watermarks
+        self.lag = member.lag
+        self.subscribe = member.subscribe
         self._clock = clock
         self._held: tuple[TopicPartition, float] | None = None
         self._member = member
         self._topic = topic
         self._group = group
-        self._fetches = fetches
+        self._batches = batches
         self._reader = reader
         self._at: dict[TopicPartition, int] = {}
         self._until: dict[TopicPartition, int] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self._running: set[TopicPartition] = set()
 
-    def avoid(self, ranges: Ranges) -> None:
+    def avoid(self, ranges: AsideRanges) -> None:
         """Fetch nothing of these ranges from the next assignment on."""
         self._reader.aside = ranges
 
@@ -314,7 +320,7 @@ class CarefulMember:
         self._until.clear()
         self._epochs.clear()
         self._running.clear()
-        self._fetches.leave(self._group)
+        self._batches.leave(self._group)
 
     def _read(self, limit: int, max_bytes: int, timeout: float) -> Sequence[Record]:
         """Read a partition that is in danger; give the member those that are past it."""
@@ -346,7 +352,7 @@ class CarefulMember:
         ranges = self._reader.aside.get(partition.partition, ())
         return (
             partition in self._reader.turned
-            and not self._fetches.suspected(partition.partition)
+            and not self._batches.suspected(partition.partition)
             and not any(one.start - _NEAR <= at < one.stop for one in ranges)
         )
 
@@ -354,7 +360,9 @@ class CarefulMember:
         self._reader.stop(partition)
         self._running.discard(partition)
         del self._at[partition], self._until[partition]
-        self._fetches.past(self._group, partition.partition)
+        self._batches.past(self._group, partition.partition)
+        if not self._until:
+            self._batches.safe(self._group)
         self._member.seek(partition, at)
         self._member.resume([partition])
 
@@ -377,12 +385,11 @@ class CarefulMember:
         """Return the offset up to which single batches are fetched; None if it is not needed."""
         if partition.topic != self._topic:
             return None
-        self._fetches.at(self._group, partition.partition, offset)
         ranges = self._reader.aside.get(partition.partition, ())
         ends = [one.stop for one in ranges if one.start - _NEAR <= offset < one.stop]
         if partition in self._at:
             return max([self._until[partition], *ends])
-        if self._fetches.careful(self._group, partition.partition):
+        if self._batches.careful(self._group, partition.partition):
             ends.append(min(self._member.watermarks(partition)[1], offset + _NEAR))
         return max(ends) if ends and max(ends) > offset else None
 
@@ -427,9 +434,6 @@ class CarefulMember:
     ) -> None:
         """See the port; the epochs of what was read here are known here."""
         self._member.commit(records, offsets, epochs={**self._epochs, **epochs})
-        for partition, offset in offsets.items():
-            if partition.topic == self._topic and partition not in self._at:
-                self._fetches.at(self._group, partition.partition, int(offset))
 
     @property
     def seated(self) -> bool:
@@ -446,41 +450,9 @@ class CarefulMember:
         """See the port."""
         return self._member.throttled
 
-    def settle(self, timeout: float) -> None:
-        """See the port."""
-        self._member.settle(timeout)
-
-    def renew(self) -> None:
-        """See the port."""
-        self._member.renew()
-
-    def effect(self) -> Effect:
-        """See the port."""
-        return self._member.effect()
-
-    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """See the port."""
-        return self._member.committed(partitions)
-
-    def claims(self) -> Mapping[TopicPartition, Claim]:
-        """See the port."""
-        return self._member.claims()
-
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""
         return {**self._member.positions(), **self._at}
-
-    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
-        """See the port."""
-        return self._member.watermarks(partition)
-
-    def lag(self) -> dict[TopicPartition, int]:
-        """See the port."""
-        return self._member.lag()
-
-    def subscribe(self, topics: Sequence[str]) -> None:
-        """See the port."""
-        self._member.subscribe(topics)
 
     def close(self, *, leave: bool = False) -> None:
         """See the port."""

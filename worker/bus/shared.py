@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from worker.bus import (
     AnyOutgoing,
     Claim,
-    Effect,
     LogReader,
     LogTruncated,
     Member,
@@ -270,6 +269,10 @@ class SharedMember:
 
     def __init__(self, member: Member, reader: SharedReader) -> None:
         """Take a member of the empty topic's group, and a reader of the log."""
+        self.settle = member.settle
+        self.renew = member.renew
+        self.effect = member.effect
+        self.claims = member.claims  # They are about the log.
         self._member = member
         self._reader = reader
         self._sought: dict[TopicPartition, int] = {}
@@ -326,27 +329,11 @@ class SharedMember:
         """See the port."""
         return self._member.throttled
 
-    def settle(self, timeout: float) -> None:
-        """See the port."""
-        self._member.settle(timeout)
-
-    def renew(self) -> None:
-        """See the port."""
-        self._member.renew()
-
-    def effect(self) -> Effect:
-        """See the port."""
-        return self._member.effect()
-
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""
         found = self._member.committed(partitions)
         self._committed |= {seat: offset for seat, offset in found.items() if offset is not None}
         return found
-
-    def claims(self) -> Mapping[TopicPartition, Claim]:
-        """See the port; they are about the log."""
-        return self._member.claims()
 
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""

@@ -150,7 +150,9 @@ class Service:
         for thread in threads:
             thread.join(max(0.0, deadline - monotonic()))
         late = [thread.name for thread in threads if thread.is_alive()]
-        if late:
+        if not late:
+            self._assembly.end()
+        else:
             given = f"worker.shutdown_seconds ({self._settings.worker.shutdown_seconds:g})"
             unfinished = StageError(f"{', '.join(late)} did not finish within {given}")
             if self._failure is None:

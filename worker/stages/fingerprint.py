@@ -25,6 +25,7 @@ from worker.bus import (
     TopicPartition,
     state_of,
 )
+from worker.bus.last_life import DeadlyDocuments
 from worker.corrections.request import CorrectionError, decoded, in_frame
 from worker.formats.base import Document, DocumentFormat
 from worker.formats.first_documents import FieldWatch, TextWatch
@@ -33,7 +34,6 @@ from worker.generations.turns import SEALED, WAITING
 from worker.metrics import table
 from worker.metrics.metrics import Metrics, Tally
 from worker.stages.base import NOTHING, Burst, StageError, unread
-from worker.stages.deaths import Deaths
 from worker.stages.document_cache import DocumentCache
 from worker.stages.framing import (
     Aside,
@@ -128,7 +128,7 @@ class Fingerprint:
         reject_limit: RejectLimit,
         frame_bytes: int = FRAME_BYTES,
         skip_deleted: bool = False,
-        deaths: Deaths | None = None,
+        deaths: DeadlyDocuments | None = None,
         watch: FieldWatch | None = None,
         silent: bool = False,
         texts: TextWatch | None = None,
@@ -161,7 +161,7 @@ class Fingerprint:
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
         self._texts = texts
-        self._deaths = deaths or Deaths(topology.documents, "", None)
+        self._deaths = deaths or DeadlyDocuments(topology.documents)
         reader.waiting = self._deaths.waiting
         self._metrics = metrics or Metrics()
         self._tally = Tally()
@@ -532,9 +532,8 @@ class Fingerprint:
         )
 
     def close(self) -> None:
-        """Release the notes."""
+        """Keep no more documents for *route*."""
         self._cache.read_from({})
-        self._deaths.close()
 
     def committed(self) -> None:
         """Count what was rejected, and forget deaths that lie behind."""

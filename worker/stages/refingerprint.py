@@ -11,11 +11,11 @@ from itertools import chain
 
 from lsh import Fingerprinter
 from worker.bus import LogReader, Outgoing, PartitionUnreadable, Record, RecordBatch, TopicPartition
+from worker.bus.last_life import DeadlyDocuments
 from worker.formats.base import DocumentFormat
 from worker.metrics import table
 from worker.metrics.metrics import Metrics, Tally
 from worker.stages.base import NOTHING, Burst
-from worker.stages.deaths import Deaths
 from worker.stages.framing import Framer
 from worker.stages.order import Coverage, follow, placed
 from worker.stages.payloads import Payloads
@@ -75,7 +75,7 @@ class Refingerprint:
         future_allowance_ms: int,
         frame_bytes: int = FRAME_BYTES,
         buffer_bytes: int = 16 << 20,
-        deaths: Deaths | None = None,
+        deaths: DeadlyDocuments | None = None,
         aside: Sequence[SetAside] = (),
         metrics: Metrics | None = None,
     ) -> None:
@@ -93,7 +93,7 @@ class Refingerprint:
         self._order = target.fingerprints
         self._target = target.layout.id
         self._generation = target.generation
-        deaths = deaths or Deaths(source.documents, "", None)
+        deaths = deaths or DeadlyDocuments(source.documents)
         self._signer = Signer(reader, fingerprinter, deaths)
         self._slots = fingerprinter.parameters.slots
         self._document_bytes = document_bytes(target.layout.parameters.slots)
@@ -265,7 +265,6 @@ class Refingerprint:
         raise error
 
     def close(self) -> None:
-        """Close the reader of the documents, and release the notes."""
+        """Close the reader of the documents."""
         self._waiting.clear()
         self._payloads.close()
-        self._signer.deaths.close()

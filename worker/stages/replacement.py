@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
 from worker.bus import BusError, Record, RecordBatch
+from worker.bus.last_life import DeadlyDocuments
 from worker.corrections.request import CorrectionError
 from worker.formats.base import DocumentFormat
 from worker.formats.unreadable import Unreadable
 from worker.stages.base import StageError
-from worker.stages.deaths import Deaths
 from worker.stages.framing import (
     Aside,
     Framer,
@@ -196,7 +196,7 @@ class Signer:
     """Reads payloads and makes their fingerprints."""
 
     def __init__(
-        self, reader: DocumentFormat, fingerprinter: Fingerprinter, deaths: Deaths
+        self, reader: DocumentFormat, fingerprinter: Fingerprinter, deaths: DeadlyDocuments
     ) -> None:
         """Take how to read a document, how to sign its text, and what the worker has died of."""
         self._reader = reader

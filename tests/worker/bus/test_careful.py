@@ -8,7 +8,7 @@ from tests.support.bus_seats import records_of
 from tests.support.notes import KeptNotes
 from worker.bus import Offset, Outgoing, PartitionUnreadable, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
-from worker.bus.fetches import Fetches
+from worker.bus.last_life import LastLife
 from worker.bus.memory.bus import MemoryBus
 
 MANY = 1 << 30
@@ -31,21 +31,31 @@ class Site:
                 self.bus.append(Outgoing(*place, None, b"%d" % number))
 
     def join(self, group: str = "g") -> CarefulMember:
-        fetches = Fetches("documents", "id", self.notes, 1, clock=lambda: self.now)
+        batches = LastLife("documents", "id", self.notes, 1, clock=lambda: self.now).batches
+        batches.begin(group)
         reader = CarefulReader(
             group,
-            fetches,
+            batches,
             lambda: self.bus.log_reader(group, ["documents"], single=True),
             clock=lambda: self.now,
         )
         member = self.bus.join(group, ["documents"], "one")
-        return CarefulMember(member, "documents", group, fetches, reader, clock=lambda: self.now)
+        return CarefulMember(member, "documents", group, batches, reader, clock=lambda: self.now)
 
     def sit(self, member: CarefulMember, *offsets: int) -> None:
         """Take the seat, and read from these offsets on."""
         assert member.poll(1, 1, 0.0).assignment is not None
         for place, offset in zip(PLACES, offsets, strict=True):
             member.seek(place, offset)
+        member.resume(PLACES)
+
+    def sit_again(self, member: CarefulMember) -> None:
+        """Rebalance the group: a second member comes and goes."""
+        self.bus.join("g", ["documents"], "two").close(leave=True)
+        while member.poll(1, 1, 0.0).assignment != frozenset(PLACES):
+            pass
+        for place, offset in member.committed(PLACES).items():
+            member.seek(place, 4 if offset is None else max(offset, 4))
         member.resume(PLACES)
 
     def dies(self) -> None:
@@ -84,6 +94,9 @@ def test_after_a_death_partitions_are_read_one_after_the_other_then_by_the_membe
     site.append(1)
     assert sorted(polled(member)) == [(0, 3), (1, 3)]
     assert member.positions() == dict.fromkeys(PLACES, 4)
+    site.append(1)
+    site.sit_again(member)
+    assert sorted(polled(member)) == [(0, 4), (1, 4)], "what was assigned anew is in no danger"
 
 
 def test_a_range_that_is_set_aside_is_not_fetched(site: Site) -> None:
@@ -134,18 +147,18 @@ def test_a_batch_that_the_worker_died_of_twice_is_refused(site: Site) -> None:
 
 def test_no_batch_is_blamed_for_what_was_fetched_before_partitions_were_paused(site: Site) -> None:
     site.append(3)
-    fetches = Fetches("documents", "id", site.notes, 1, clock=lambda: site.now)
+    batches = LastLife("documents", "id", site.notes, 1, clock=lambda: site.now).batches
     reader = CarefulReader(
         "g",
-        fetches,
+        batches,
         lambda: site.bus.log_reader("g", ["documents"], single=True),
         settle_seconds=1.0,
         clock=lambda: site.now,
     )
     reader.start(PLACES[0], 0)
     assert not reader.read(100, MANY, 0.0)
-    assert fetches.alone("another", 0, 0)
-    fetches.rest("another")
+    assert batches.alone("another", 0, 0)
+    batches.rest("another")
     site.now += 1
     assert [one.offset for one in reader.read(100, MANY, 0.0)] == [0, 1, 2]
 

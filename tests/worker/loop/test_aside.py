@@ -9,7 +9,7 @@ from tests.support.notes import KeptNotes
 from tests.support.stages import LAYOUT, document, fingerprint
 from worker.bus import Outgoing, PartitionUnreadable, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
-from worker.bus.fetches import Fetches
+from worker.bus.last_life import LastLife
 from worker.bus.memory.bus import MemoryBus
 from worker.loop.loop import Loop
 from worker.stages.base import Stage
@@ -41,9 +41,9 @@ def a_bus() -> MemoryBus:
 
 
 def a_loop(bus: MemoryBus, stage: Stage) -> Loop:
-    fetches = Fetches("documents", "id", KeptNotes(), 1)
-    reader = CarefulReader("g", fetches, lambda: bus.log_reader("g", ["documents"], single=True))
-    member = CarefulMember(bus.join("g", ["documents"], "one"), "documents", "g", fetches, reader)
+    batches = LastLife("documents", "id", KeptNotes(), 1).batches
+    reader = CarefulReader("g", batches, lambda: bus.log_reader("g", ["documents"], single=True))
+    member = CarefulMember(bus.join("g", ["documents"], "one"), "documents", "g", batches, reader)
     member.avoid({0: [ASIDE]})
     return Loop(stage, member)
 

@@ -20,12 +20,12 @@ from tests.support.stages import (
     records,
 )
 from worker.bus import Record
+from worker.bus.last_life import DeadlyDocuments
 from worker.formats.base import DocumentOptions
 from worker.formats.first_documents import TextWatch
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.stages.base import StageError
-from worker.stages.deaths import Deaths
 from worker.stages.reject_limit import RejectLimit
 from worker.wire.codec import decode, encode
 from worker.wire.fingerprints import FingerprintFrame
@@ -150,7 +150,9 @@ class TestFingerprint:
 
 
 def frames_of(
-    records_: Sequence[Record], frame_bytes: int = FRAME_BYTES, deaths: Deaths | None = None
+    records_: Sequence[Record],
+    frame_bytes: int = FRAME_BYTES,
+    deaths: DeadlyDocuments | None = None,
 ) -> list[FingerprintFrame]:
     """Return the frames that *fingerprint* makes of records, from offset 0 on."""
     stage = fingerprint(frame_bytes=frame_bytes, deaths=deaths)
@@ -219,8 +221,8 @@ class TestTombstones:
     ) -> None:
         notes = KeptNotes()
         for _ in range(2):
-            notes.life().reading_alone(tombstone(1, b"a"))
-        stage = fingerprint(deaths=notes.life())
+            notes.documents().reading_alone(tombstone(1, b"a"))
+        stage = fingerprint(deaths=notes.documents())
         stage.adopt({DOCS: 0}, no_watermarks)
         burst = process(stage, [document(0), tombstone(1, b"a"), document(2)])
         frames = [

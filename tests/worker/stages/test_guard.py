@@ -111,11 +111,11 @@ def test_a_document_that_raises_is_rejected_and_all_others_are_signed(
 def test_what_is_no_record_s_fault_ends_the_stage_s_turn() -> None:
     notes = KeptNotes()
     away = Surprised(lambda: Away("the registry is away"))
-    stage = fingerprint(fingerprinter=away, deaths=notes.life())
+    stage = fingerprint(fingerprinter=away, deaths=notes.documents())
     stage.adopt({DOCS: 0}, no_watermarks)
     with pytest.raises(Away):
         process(stage, [document(0, BAD)])
-    assert not notes.life().careful(RecordBatch.of([document(0)]))
+    assert not notes.documents().careful(RecordBatch.of([document(0)]))
 
 
 def test_a_correction_that_nests_deeply_is_rejected_as_such() -> None:
@@ -144,17 +144,17 @@ def test_the_id_of_a_correction_is_no_longer_than_that_of_a_document(kind: str) 
 def test_the_time_in_which_others_are_waited_for_makes_no_poison() -> None:
     notes = KeptNotes()
     for _ in range(3):
-        deaths = notes.life()
+        deaths = notes.documents()
         deaths.reading_alone(document(0))
         waits = deaths.waiting()
         waits.__enter__()  # And there it dies.
-    deaths = notes.life()
+    deaths = notes.documents()
     assert not deaths.poison(document(0))
     with deaths.waiting():
         pass
     deaths.reading_alone(document(0))
-    notes.life().reading_alone(document(0))
-    assert notes.life().poison(document(0))
+    notes.documents().reading_alone(document(0))
+    assert notes.documents().poison(document(0))
 
 
 def test_asking_a_registry_is_such_a_time_and_making_a_decoder_is_not() -> None:

@@ -318,7 +318,7 @@ def test_a_document_that_kills_the_worker_three_times_is_left_out(
     assert aside == [[1]]
     assert logs.counts() == {"signed": 5, "poison": 1}
     assert any(one.startswith("documents[1]@1 (") for one in caplog.messages)
-    assert not logs.notes.life().careful(RecordBatch.of(logs.sent))
+    assert not logs.notes.documents().careful(RecordBatch.of(logs.sent))
 
 
 class TestHandOver:
