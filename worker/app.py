@@ -12,7 +12,8 @@ from lsh import Fingerprinter
 from lsh.index import BucketRules
 from worker.bus import Bus, LogReader, Member, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
-from worker.bus.last_life import DeadlyBatches, DeadlyDocuments, LastLife
+from worker.bus.deadly_documents import DeadlyDocuments
+from worker.bus.last_life import DeadlyBatches, LastLife
 from worker.bus.shared import SharedMember, SharedReader
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.first_documents import FieldWatch, TextWatch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from worker.bus.last_life import DeadlyDocuments, LastLife
+from worker.bus.deadly_documents import DeadlyDocuments
+from worker.bus.last_life import LastLife
 
 
 class KeptNotes:

@@ -11,7 +11,7 @@ from time import monotonic
 from lsh import Fingerprinter, Parameters
 from lsh.index import BucketRules
 from worker.bus import Outgoing, Record, RecordBatch, TopicPartition, each
-from worker.bus.last_life import DeadlyDocuments
+from worker.bus.deadly_documents import DeadlyDocuments
 from worker.formats.base import DocumentOptions
 from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.json import JsonFormat

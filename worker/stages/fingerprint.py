@@ -25,7 +25,7 @@ from worker.bus import (
     TopicPartition,
     state_of,
 )
-from worker.bus.last_life import DeadlyDocuments
+from worker.bus.deadly_documents import DeadlyDocuments
 from worker.corrections.request import CorrectionError, decoded, in_frame
 from worker.formats.base import Document, DocumentFormat
 from worker.formats.first_documents import FieldWatch, TextWatch

@@ -11,7 +11,7 @@ from itertools import chain
 
 from lsh import Fingerprinter
 from worker.bus import LogReader, Outgoing, PartitionUnreadable, Record, RecordBatch, TopicPartition
-from worker.bus.last_life import DeadlyDocuments
+from worker.bus.deadly_documents import DeadlyDocuments
 from worker.formats.base import DocumentFormat
 from worker.metrics import table
 from worker.metrics.metrics import Metrics, Tally

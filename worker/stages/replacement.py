@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
 from worker.bus import BusError, Record, RecordBatch
-from worker.bus.last_life import DeadlyDocuments
+from worker.bus.deadly_documents import DeadlyDocuments
 from worker.corrections.request import CorrectionError
 from worker.formats.base import DocumentFormat
 from worker.formats.unreadable import Unreadable

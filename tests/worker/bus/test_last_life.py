@@ -7,7 +7,8 @@ import pytest
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, document
 from worker.bus import Record, RecordBatch, TopicPartition
-from worker.bus.last_life import DeadlyBatches, DeadlyDocuments, LastLife
+from worker.bus.deadly_documents import DeadlyDocuments
+from worker.bus.last_life import DeadlyBatches, LastLife
 
 MEMORY = 256 << 20
 TEN = [document(n) for n in range(10)]

@@ -20,7 +20,7 @@ from tests.support.stages import (
     records,
 )
 from worker.bus import Record
-from worker.bus.last_life import DeadlyDocuments
+from worker.bus.deadly_documents import DeadlyDocuments
 from worker.formats.base import DocumentOptions
 from worker.formats.first_documents import TextWatch
 from worker.metrics import table
