@@ -1,4 +1,4 @@
-"""How a command ends: an expected error is one line on standard error and an exit status."""
+"""The end of a command: an expected error is one line on standard error and an exit status."""
 
 from __future__ import annotations
 

@@ -299,8 +299,8 @@ class _Sender:
     def _fail(self, error: KafkaError) -> None:
         """Keep the first error, which may be about one record or about all."""
         if self._failure is None:
-            found = refusal(error, "not delivered", f"Write on topic {self._topic}")
-            self._failure = CommandError(str(found), status_of(found) or EXIT_FAILED)
+            refused = refusal(error, "not delivered", f"Write on topic {self._topic}")
+            self._failure = CommandError(str(refused), status_of(refused) or EXIT_FAILED)
 
     def _wait(self, call: Callable[[float], int], seconds: float) -> None:
         """Poll or flush. A producer that can't be used any more raises its error in every call."""

@@ -28,8 +28,8 @@ def stores(settings: Settings, only: list[int] | None) -> dict[int, Path]:
         CommandError: there are none.
     """
     state_dir = settings.worker.state_dir
-    found = stores_in(state_dir)
-    chosen = {shard: path for shard, path in found.items() if only is None or shard in only}
+    paths = stores_in(state_dir)
+    chosen = {shard: path for shard, path in paths.items() if only is None or shard in only}
     if not chosen:
         which = "no shards" if only is None else f"no shard {', '.join(map(str, only))}"
         later = [path.name for path in sorted(state_dir.glob("g*")) if stores_in(path)]
@@ -56,9 +56,9 @@ def stats(
     """Show the contents of the shards in a state directory, as of their last flush."""
     settings = settings_of(config, app=app, worker__state_dir=state_dir)
     paths = stores(settings, None) if state is None else _stores_of(state)
-    found = {shard: store_statistics(path) for shard, path in paths.items()} if buckets else {}
+    statistics = {shard: store_statistics(path) for shard, path in paths.items()} if buckets else {}
     rows = [
-        _row(shard, found[shard].facts) | bucket_facts(found[shard])
+        _row(shard, statistics[shard].facts) | bucket_facts(statistics[shard])
         if buckets
         else _row(shard, inspect_store(path))
         for shard, path in paths.items()
@@ -67,8 +67,8 @@ def stats(
         print_json(rows)
         return
     _print_rows(rows)
-    for shard, statistics in found.items():
-        print_buckets(shard, statistics)
+    for shard, of_shard in statistics.items():
+        print_buckets(shard, of_shard)
 
 
 def _stores_of(state: Path) -> dict[int, Path]:
@@ -133,18 +133,18 @@ def _emptied(path: Path) -> bool:
 
 def _verified(shard: int, path: Path) -> dict[str, Any]:
     try:
-        found = verify_store(path)
+        findings = verify_store(path)
     except StoreDamaged as error:
         return {"shard": shard, "state": "damaged", "faults": [str(error)], "more_faults": 0}
     return {
         "shard": shard,
-        "state": "wrong" if found.faults else "ok",
-        "offset": found.facts.offset,
-        "buckets": found.buckets,
-        "entries": found.entries,
-        "records": found.records,
-        "faults": list(found.faults),
-        "more_faults": found.more_faults,
+        "state": "wrong" if findings.faults else "ok",
+        "offset": findings.facts.offset,
+        "buckets": findings.buckets,
+        "entries": findings.entries,
+        "records": findings.records,
+        "faults": list(findings.faults),
+        "more_faults": findings.more_faults,
     }
 
 
@@ -175,47 +175,52 @@ def time_of(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def bucket_facts(found: Statistics) -> dict[str, Any]:
+def bucket_facts(stats: Statistics) -> dict[str, Any]:
     """Return the statistics of a shard's buckets for JSON."""
     return {
-        "kept_documents": found.documents,
-        "bytes_a_document": round(found.bytes_a_document, 1),
-        "eras": found.eras,
-        "runs": found.runs,
-        "buckets": found.buckets,
-        "grown_buckets": found.grown,
-        "divided_buckets": found.divided,
-        "entries": found.entries,
+        "kept_documents": stats.documents,
+        "bytes_a_document": round(stats.bytes_a_document, 1),
+        "eras": stats.eras,
+        "runs": stats.runs,
+        "buckets": stats.buckets,
+        "grown_buckets": stats.grown,
+        "divided_buckets": stats.divided,
+        "entries": stats.entries,
         "sizes": [
             {"least": _least(most), "most": most, "buckets": count}
-            for most, count in sorted(found.sizes.items())
+            for most, count in sorted(stats.sizes.items())
         ],
         "largest": [
-            {"band": one.band, "key": f"{one.key:016x}", "entries": one.entries, "id": one.id}
-            for one in found.largest
+            {
+                "band": bucket.band,
+                "key": f"{bucket.key:016x}",
+                "entries": bucket.entries,
+                "id": bucket.id,
+            }
+            for bucket in stats.largest
         ],
     }
 
 
-def print_buckets(shard: int, found: Statistics) -> None:
+def print_buckets(shard: int, stats: Statistics) -> None:
     """Print the statistics of a shard's buckets."""
     console = screen()
     console.print(
-        f"\nshard {shard}: {counted(found.documents, 'document')} in the index,"
-        f" {found.bytes_a_document:,.0f} bytes each; {counted(found.entries, 'entry', 'entries')}"
-        f" in {counted(found.buckets, 'bucket')}, {found.grown:,} of them grown and"
-        f" {found.divided:,} with finer ones; eras: {found.eras}, runs: {found.runs}"
+        f"\nshard {shard}: {counted(stats.documents, 'document')} in the index,"
+        f" {stats.bytes_a_document:,.0f} bytes each; {counted(stats.entries, 'entry', 'entries')}"
+        f" in {counted(stats.buckets, 'bucket')}, {stats.grown:,} of them grown and"
+        f" {stats.divided:,} with finer ones; eras: {stats.eras}, runs: {stats.runs}"
     )
     sizes = Table("entries", "buckets", box=None)
     sizes.columns[0].justify = sizes.columns[1].justify = "right"
-    for most, count in sorted(found.sizes.items()):
+    for most, count in sorted(stats.sizes.items()):
         least = _least(most)
         sizes.add_row(f"{least:,}" if least == most else f"{least:,}-{most:,}", f"{count:,}")
     console.print(sizes)
     largest = Table("largest", "band", "key", "newest document", box=None)
-    for one in found.largest:
-        name = "forgotten" if one.id is None else one.id
-        largest.add_row(f"{one.entries:,}", str(one.band), f"{one.key:016x}", shown(name))
+    for bucket in stats.largest:
+        name = "forgotten" if bucket.id is None else bucket.id
+        largest.add_row(f"{bucket.entries:,}", str(bucket.band), f"{bucket.key:016x}", shown(name))
     console.print(largest)
 
 

@@ -102,11 +102,11 @@ def _verify_snapshots(settings: Settings, only: list[int] | None, *, as_json: bo
     for shard in _shards(settings, only):
         kept = repository.shard(shard)
         bad: list[str] = []
-        found = kept.manifests(lambda name, why: bad.append(f"{name}: {why}"))  # noqa: B023 -- called here
-        without = kept.distrusted(found)
-        for manifest in found:
-            if manifest.name in without:
-                bad.append(f"distrusted at offset {manifest.offset}: {without[manifest.name]}")
+        manifests = kept.manifests(lambda name, why: bad.append(f"{name}: {why}"))  # noqa: B023 -- called here
+        distrusted = kept.distrusted(manifests)
+        for manifest in manifests:
+            if manifest.name in distrusted:
+                bad.append(f"distrusted at offset {manifest.offset}: {distrusted[manifest.name]}")
                 continue
             files = [file.name for file in kept.damaged(manifest.files)]
             rows.append(_verified(shard, manifest.offset, files))
@@ -137,12 +137,12 @@ def _verified(shard: int, offset: int | None, files: list[str], why: str = "") -
 
 def _print_verified(row: dict[str, Any]) -> None:
     mark = (row["state"].ljust(8), "green" if row["state"] == "ok" else "bold red")
-    place = f"shard {row['shard']} at offset {row['offset']}"
+    label = f"shard {row['shard']} at offset {row['offset']}"
     if row["why"] is not None:
-        place = f"shard {row['shard']}: {row['why']}"
+        label = f"shard {row['shard']}: {row['why']}"
     elif row["damaged_files"]:
-        place = f"{', '.join(row['damaged_files'])} of {place}"
-    screen().print(line(mark, f" {place}"))
+        label = f"{', '.join(row['damaged_files'])} of {label}"
+    screen().print(line(mark, f" {label}"))
 
 
 def _none(settings: Settings, repository: Repository) -> str:
@@ -171,9 +171,9 @@ def snapshots(
     rows: list[dict[str, Any]] = []
     for shard in _shards(settings, None):
         kept = repository.shard(shard)
-        found = kept.manifests(_refused)
-        gaps, without = kept.missing(found), kept.distrusted(found)
-        rows += [_row(m, gaps.get(m.name, []), without.get(m.name)) for m in found]
+        manifests = kept.manifests(_refused)
+        gaps, distrusted = kept.missing(manifests), kept.distrusted(manifests)
+        rows += [_row(m, gaps.get(m.name, []), distrusted.get(m.name)) for m in manifests]
     if as_json:
         print_json(rows)
         return
@@ -313,13 +313,13 @@ def _header(settings: Settings, repository: Repository, shard: int) -> StoreHead
     Raises:
         CommandError: the snapshot was made with other settings.
     """
-    found = repository.shard(shard).manifests(_refused)
-    if not found:
+    manifests = repository.shard(shard).manifests(_refused)
+    if not manifests:
         return None
-    header = max(found, key=lambda manifest: manifest.created).header
+    header = max(manifests, key=lambda manifest: manifest.created).header
     topology = settings.topology(1)
     index = settings.index
-    wanted = {
+    expected = {
         "shards": topology.layout.shards,
         "absorb": settings.absorb,
         "bucket_capacity": index.bucket_capacity,
@@ -328,7 +328,7 @@ def _header(settings: Settings, repository: Repository, shard: int) -> StoreHead
         "same_id": None if index.same_id == "duplicate" else index.same_id,
         **topology.layout.parameters.describe(),
     }
-    for name, value in wanted.items():
+    for name, value in expected.items():
         if header.get(name) != value:
             raise CommandError(
                 f"the newest snapshot of shard {shard} was made with {name}"

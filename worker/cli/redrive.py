@@ -153,8 +153,9 @@ def _refusals(counts: Counts, topology: Topology) -> list[str]:
     begun = f"{len(counts.refused):,} refused by {topology.documents}"
     lines = [f"{begun}, and left on {topology.rejected}; the next run tries them again:"]
     lines += [
-        f"  {one.source}: {one.size:,} bytes, rejected as {one.reason}, refused as {one.error}"
-        for one in counts.refused[:_NAMED]
+        f"  {refusal.source}: {refusal.size:,} bytes, rejected as {refusal.reason},"
+        f" refused as {refusal.error}"
+        for refusal in counts.refused[:_NAMED]
     ]
     if len(counts.refused) > _NAMED:
         more = len(counts.refused) - _NAMED

@@ -201,8 +201,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer's callback
-    if wanted:
+def _print_version(requested: bool) -> None:  # noqa: FBT001 -- typer's callback
+    if requested:
         typer.echo(f"neardup {__version__}")
         raise typer.Exit
 

@@ -179,7 +179,7 @@ def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
     base = plan.base_topology(settings, 1)
     seats = {
         topology.group(stage): next(iter(topology.inputs(stage)))
-        for topology in (one.topology(base) for one in plan.generations())
+        for topology in (generation.topology(base) for generation in plan.generations())
         for stage in settings.worker.stages
     }
     if plan.following is not None and plan.rewriting and "fingerprint" in settings.worker.stages:

@@ -1,4 +1,4 @@
-"""What commands print: on consoles that take no markup from data, and as JSON."""
+"""The output of commands: on consoles that take no markup from data, and as JSON."""
 
 from __future__ import annotations
 

@@ -66,12 +66,12 @@ def skip(
     refuse_others(cluster, settings)  # A first plan says what the settings are.
     plan = in_use(cluster, settings)
     topology = plan.topology(settings, 1)
-    place = TopicPartition(topology.documents, partition)
-    low, high = _range(cluster, place, offset)
-    _refuse_passed(cluster, topology, place, offset)
+    log = TopicPartition(topology.documents, partition)
+    low, high = _range(cluster, log, offset)
+    _refuse_passed(cluster, topology, log, offset)
     why = "said by --to"
     if to is None:
-        to, why = _searched(settings, place, offset, high)
+        to, why = _batch_end(settings, log, offset, high)
     elif not offset < to <= high:
         raise CommandError(
             f"--to: got {to}, must be between {offset + 1} and the log's end, {high}"
@@ -81,8 +81,8 @@ def skip(
         base, bus = plan.base_topology(settings, 1), KafkaBus(settings.kafka_options())
         change_plan(bus, base, plan, partial(Plan.set_aside, aside=aside, low=low))
     if as_json:
-        found = {"topic": place.topic, "partition": partition, "start": offset, "end": to}
-        print_json({**found, "why": why, "set_aside": yes})
+        facts = {"topic": log.topic, "partition": partition, "start": offset, "end": to}
+        print_json({**facts, "why": why, "set_aside": yes})
         return
     done = (
         "set aside: the workers reject these offsets unread when they come to them. What is"
@@ -90,55 +90,51 @@ def skip(
         if yes
         else "nothing was changed. With --yes, the workers reject these offsets unread"
     )
-    tell(
-        f"{place.topic}[{partition}] offsets {offset} to {to - 1} ({to - offset:,}): {why}; {done}"
-    )
+    tell(f"{log.topic}[{partition}] offsets {offset} to {to - 1} ({to - offset:,}): {why}; {done}")
 
 
-def _range(cluster: Cluster, place: TopicPartition, offset: int) -> tuple[int, int]:
+def _range(cluster: Cluster, log: TopicPartition, offset: int) -> tuple[int, int]:
     _, counts = cluster.counts()
-    if place.topic not in counts:
-        raise CommandError(f"there is no topic {place.topic}; run `neardup topics create`")
-    count = counts[place.topic][0]
-    if place.partition >= count:
-        raise CommandError(f"{place.topic} has {counted(count, 'partition')}, 0 to {count - 1}")
-    low, high = cluster.ranges({place.topic: count})[place]
+    if log.topic not in counts:
+        raise CommandError(f"there is no topic {log.topic}; run `neardup topics create`")
+    count = counts[log.topic][0]
+    if log.partition >= count:
+        raise CommandError(f"{log.topic} has {counted(count, 'partition')}, 0 to {count - 1}")
+    low, high = cluster.ranges({log.topic: count})[log]
     if not low <= offset < high:
         raise CommandError(
-            f"{place.topic}[{place.partition}] has offsets {low} to {high - 1}, but not {offset}"
+            f"{log.topic}[{log.partition}] has offsets {low} to {high - 1}, but not {offset}"
         )
     return low, high
 
 
-def _refuse_passed(
-    cluster: Cluster, topology: Topology, place: TopicPartition, offset: int
-) -> None:
+def _refuse_passed(cluster: Cluster, topology: Topology, log: TopicPartition, offset: int) -> None:
     """Refuse an offset that is behind all stages."""
     groups = [topology.group(stage) for stage in ("fingerprint", "route")]
-    found = cluster.committed({group: [place] for group in groups})
-    reached = min(found[group].get(place, 0) for group in groups)
+    committed = cluster.committed({group: [log] for group in groups})
+    reached = min(committed[group].get(log, 0) for group in groups)
     if offset < reached:
         raise CommandError(
-            f"{place.topic}[{place.partition}] offset {offset} is behind the workers, which have"
+            f"{log.topic}[{log.partition}] offset {offset} is behind the workers, which have"
             f" published up to {reached}: there is nothing to set aside",
             EXIT_FAILED,
         )
 
 
-def _searched(settings: Settings, place: TopicPartition, offset: int, high: int) -> tuple[int, str]:
+def _batch_end(settings: Settings, log: TopicPartition, offset: int, high: int) -> tuple[int, str]:
     """Return where the batch ends, and why it can't be read."""
     memory = max(_LEAST_MEMORY, settings.memory().total // 2)
-    attempts = Attempts(settings, place, high, memory)
-    where = f"{place.topic}[{place.partition}] offset {offset}"
+    attempts = Attempts(settings, log, high, memory)
+    where = f"{log.topic}[{log.partition}] offset {offset}"
     with closing(attempts):
-        found = attempts(offset)
-        if found.outcome is Outcome.READ:
+        attempt = attempts(offset)
+        if attempt.outcome is Outcome.READ:
             raise CommandError(
                 f"{where} can be read within {memory >> 20:,} MiB, half of worker.memory: nothing"
                 " was set aside. --to sets aside what can be read, too",
                 EXIT_FAILED,
             )
-        if found.outcome is Outcome.NOTHING:
+        if attempt.outcome is Outcome.NOTHING:
             raise CommandError(f"{where} and what follows hold no document", EXIT_FAILED)
-        tell(f"{where}: {found.why}. Looking for the end of the batch, which may take minutes")
-        return end_of(attempts, offset, high), found.why
+        tell(f"{where}: {attempt.why}. Looking for the end of the batch, which may take minutes")
+        return end_of(attempts, offset, high), attempt.why

@@ -37,15 +37,15 @@ def checked_partitions(
     """
 
     def check() -> tuple[int, list[Problem]]:
-        found = verify(settings, on_undecided)
-        if not any(problem.severity == "error" for problem in found[1]):
+        partitions, problems = verify(settings, on_undecided)
+        if not any(problem.severity == "error" for problem in problems):
             then()
-        return found
+        return partitions, problems
 
-    found = until_answered(partial(aside, check, stopping), stopping)
-    if found is None:
+    checked = until_answered(partial(aside, check, stopping), stopping)
+    if checked is None:
         return None
-    partitions, problems = found
+    partitions, problems = checked
     errors = [problem for problem in problems if problem.severity == "error"]
     for problem in problems:
         _log.log(logging.ERROR if problem in errors else logging.WARNING, "%s", problem)

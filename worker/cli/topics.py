@@ -192,8 +192,8 @@ def _print_recorded(
     if changed is None:
         console.print(shown(f"kept     {topology.layout_log}: the recorded settings", "dim"))
         return
-    said = f" {topology.layout_log}: the settings of all workers"
-    console.print(line(("recorded", "green"), said))
+    text = f" {topology.layout_log}: the settings of all workers"
+    console.print(line(("recorded", "green"), text))
     for change in changed:
         console.print(shown(f"         {change.name}: {change.recorded} became {change.here}"))
     if settings.similarity.default_seed:
@@ -202,12 +202,12 @@ def _print_recorded(
 
 def _print_offsets(console: Console, begun: Begun, start: str) -> None:
     for group, offsets in begun.committed.items():
-        said = f"      group {group}: {counted(len(offsets), 'offset')}, from {start}"
-        console.print(line(("set", "green"), said))
+        text = f"      group {group}: {counted(len(offsets), 'offset')}, from {start}"
+        console.print(line(("set", "green"), text))
     for group, offsets in begun.kept.items():
         present = counted(len(offsets), "offset was", "offsets were")
-        said = f"kept     group {group}: {present} already set"
-        console.print(shown(said, "dim"))
+        text = f"kept     group {group}: {present} already set"
+        console.print(shown(text, "dim"))
 
 
 def report(inspection: Inspection, *, as_json: bool) -> None:
@@ -231,10 +231,10 @@ def _conclude(console: Console, inspection: Inspection) -> None:
         same = following is not None and following.fix == problem.fix
         _print_problem(console, problem, fix="" if same else problem.fix)
     warnings = _refuse_errors(inspection)
-    said = f"ok, {counted(warnings, 'warning')}" if warnings else "ok"
+    text = f"ok, {counted(warnings, 'warning')}" if warnings else "ok"
     layout = inspection.topology.layout
     console.print(
-        f"{said}: {counted(layout.partitions, 'partition')}, {counted(layout.shards, 'shard')},"
+        f"{text}: {counted(layout.partitions, 'partition')}, {counted(layout.shards, 'shard')},"
         f" {counted(inspection.brokers, 'broker')}"
     )
 
@@ -251,7 +251,7 @@ def _refuse_errors(inspection: Inspection) -> int:
 
 def _print_problem(console: Console, problem: Problem, *, fix: str) -> None:
     style = "bold red" if problem.severity == "error" else "yellow"
-    said = line(
+    text = line(
         (problem.subject, "bold"),
         f": {problem.what} is ",
         (problem.has, style),
@@ -261,7 +261,7 @@ def _print_problem(console: Console, problem: Problem, *, fix: str) -> None:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=8)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(problem.severity, style), said)
+    grid.add_row(Text(problem.severity, style), text)
     if fix:
         grid.add_row("", line(("fix: ", "dim"), fix))
     console.print(grid)

@@ -28,13 +28,13 @@ class Rejection:
     record: Record
     reason: str
     before: int
-    """How often it was already sent again."""
+    """The number of times it was sent again already."""
 
     @classmethod
     def of(cls, record: Record) -> Self:
         """Parse a record's headers."""
-        said = (_last(record.headers, REASON) or b"").decode(errors="replace")
-        reason = said.partition(":")[0].strip()
+        header = (_last(record.headers, REASON) or b"").decode(errors="replace")
+        reason = header.partition(":")[0].strip()
         known = 0 < len(reason) <= _LONGEST_REASON and reason.isprintable()
         return cls(
             record,
@@ -69,14 +69,14 @@ class Rejection:
         """Return the original document, addressed to its original partition if that is known."""
         record = self.record
         headers = (*without_own(record.headers), (REDRIVEN, b"%d" % (self.before + 1)))
-        place = None
+        partition = None
         if _last(record.headers, SOURCE_TOPIC) == topic.encode():
-            place = number(_last(record.headers, SOURCE_PARTITION))
-        if place is not None and place >= partitions:
-            place = None
+            partition = number(_last(record.headers, SOURCE_PARTITION))
+        if partition is not None and partition >= partitions:
+            partition = None
         # A record without a timestamp has -1, which the port doesn't accept.
         time = max(record.timestamp, 0)
-        return Outgoing(topic, place, record.key, record.value, headers, time)
+        return Outgoing(topic, partition, record.key, record.value, headers, time)
 
     def refusal(self, error: str) -> Refusal:
         """Return why it was not sent, with Kafka's name of the error."""
@@ -87,11 +87,11 @@ class Rejection:
         )
         source = f"{topic[:249]}[{partition}]@{offset}"
         if not topic.isprintable() or not topic or partition is None or offset is None:
-            source = self.place
+            source = self.position
         return Refusal(self.reason, error, self.size, source)
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """Return ``topic[partition]@offset``."""
         return f"{self.record.topic}[{self.record.partition}]@{self.record.offset}"
 

@@ -41,7 +41,7 @@ class Counts:
     """Messages about records that retention deleted before they were sent."""
 
 
-_Place = tuple[int, int]
+_Position = tuple[int, int]
 """A partition of the rejected topic, and an offset in it."""
 
 
@@ -51,7 +51,7 @@ class _Item:
     due: bool
 
     @property
-    def place(self) -> _Place:
+    def position(self) -> _Position:
         return self.rejection.record.partition, self.rejection.record.offset
 
 
@@ -94,26 +94,26 @@ class Run:
     def _note_deleted(self, number: int, low: int) -> None:
         """Record that retention has deleted records that this run would have sent."""
         at = self.progress[number]
-        place = f"{self.topology.rejected}[{number}]"
+        log = f"{self.topology.rejected}[{number}]"
         gone = [offset for offset in at.refused if offset < low]
         if gone:
             self.counts.deleted.append(
-                f"{place} has lost {counted(len(gone), 'record')} refused before"
+                f"{log} has lost {counted(len(gone), 'record')} refused before"
             )
         for offset in gone:
             del at.refused[offset]
             self.pending_lines.append(self.log.refusal(number, offset, None))
         start = at.start(self.reasons)
         if start < low:
-            self.counts.deleted.append(f"{place} lost offsets {start} to {low - 1} unsent")
+            self.counts.deleted.append(f"{log} lost offsets {start} to {low - 1} unsent")
             at.passed(low, self.reasons)
         self.unwritten.add(number)
 
     def _note_cut(self, number: int, end: int) -> None:
         """Record that a log has lost its end: what is there now was never sent."""
-        place = f"{self.topology.rejected}[{number}]"
+        log = f"{self.topology.rejected}[{number}]"
         self.counts.deleted.append(
-            f"{place} has lost its end from offset {end} on; what is there now is sent"
+            f"{log} has lost its end from offset {end} on; what is there now is sent"
         )
         for offset in self.progress[number].cut(end):
             self.pending_lines.append(self.log.refusal(number, offset, None))
@@ -157,14 +157,14 @@ class Run:
         while len(items) < _BATCH_RECORDS and size < _BATCH_BYTES and self.reading.left:
             room = _BATCH_RECORDS - len(items), _BATCH_BYTES - size
             try:
-                found = self.reading.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
+                records = self.reading.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
             except (OffsetOutOfRange, LogTruncated) as error:
                 if not items:  # Otherwise send the records read so far; the error comes again.
                     self._skip(error)
                 break
-            if not found:
+            if not records:
                 break
-            for record in found:
+            for record in records:
                 rejection = Rejection.of(record)
                 items.append(_Item(rejection, self._is_due(rejection)))
                 size += rejection.size
@@ -207,29 +207,29 @@ class Run:
     def _send(self, items: Sequence[_Item]) -> None:
         """Send the due records, without the refused ones, in as few transactions as possible."""
         refused = {
-            item.place: _UNREADABLE for item in items if item.due and not item.rejection.readable
+            item.position: _UNREADABLE for item in items if item.due and not item.rejection.readable
         }
         pieces = deque([items])
         while pieces:
             piece = pieces.popleft()
-            sent = [item for item in piece if item.due and item.place not in refused]
-            found = self._write(piece, sent, refused)
-            if len(sent) == 1 and found:
-                refused[sent[0].place] = found[0]
+            sent = [item for item in piece if item.due and item.position not in refused]
+            errors = self._write(piece, sent, refused)
+            if len(sent) == 1 and errors:
+                refused[sent[0].position] = errors[0]
                 pieces.appendleft(piece)
-            elif found:
-                alone = {sent[number].place for number in found}
+            elif errors:
+                alone = {sent[number].position for number in errors}
                 pieces.extendleft(reversed(list(_split(piece, alone))))
 
     def _write(
-        self, piece: Sequence[_Item], sent: Sequence[_Item], refused: Mapping[_Place, str]
+        self, piece: Sequence[_Item], sent: Sequence[_Item], refused: Mapping[_Position, str]
     ) -> dict[int, str]:
         """Send documents with the progress; return the errors of refused ones by index."""
         after: dict[int, Progress] = {}
         lines: list[Line] = []
         noted: list[Refusal] = []
         for item in piece:
-            number, offset = item.place
+            number, offset = item.position
             at = after.setdefault(number, self.progress[number].copy())
             if not self.reasons:
                 at.leave(offset, item.rejection.reason)
@@ -237,17 +237,17 @@ class Run:
             epoch = item.rejection.record.leader_epoch
             if epoch >= 0:
                 at.epoch = max(epoch, at.epoch or 0)
-            if item.place in refused:
-                refusal = at.refused[offset] = item.rejection.refusal(refused[item.place])
+            if item.position in refused:
+                refusal = at.refused[offset] = item.rejection.refusal(refused[item.position])
                 noted.append(refusal)
                 lines.append(self.log.refusal(number, offset, refusal))
             elif item.due and offset in at.refused:
                 del at.refused[offset]
                 lines.append(self.log.refusal(number, offset, None))
         if sent or lines:
-            found = self._commit(sent, after, lines)
-            if found:
-                return found
+            errors = self._commit(sent, after, lines)
+            if errors:
+                return errors
         else:
             self.progress |= after
             self.unwritten |= after.keys()
@@ -273,7 +273,9 @@ class Run:
             raise
         if refused is not None:
             records = set(refused.records)
-            errors = {n: refused.error for n, one in enumerate(documents) if one in records}
+            errors = {
+                n: refused.error for n, document in enumerate(documents) if document in records
+            }
             if not errors:
                 raise refused
             return errors
@@ -288,11 +290,11 @@ class Run:
         return {}
 
 
-def _split(piece: Sequence[_Item], alone: Collection[_Place]) -> Iterator[list[_Item]]:
+def _split(piece: Sequence[_Item], alone: Collection[_Position]) -> Iterator[list[_Item]]:
     """Split a piece, in order, so that each of some records is alone."""
     part: list[_Item] = []
     for item in piece:
-        if item.place in alone:
+        if item.position in alone:
             if part:
                 yield part
             yield [item]
