@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from worker.cli.config import toml
-from worker.settings.environment import env_name, fields
+from worker.settings.loading import env_name, fields
 from worker.settings.model import Settings
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}

@@ -39,7 +39,6 @@ OTHERS: Final = {
     "worker.offline.evaluation": "verdicts of the same process",
     "worker.corrections.service": "notes, which frames with others are refused for",
     "worker.serve.correcting": "the same",
-    "worker.settings.environment": "the settings of who starts it",
     "worker.settings.loading": "the settings of who starts it",
 }
 """What takes bytes apart that no stranger has written."""

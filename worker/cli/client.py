@@ -21,8 +21,8 @@ from worker.serve.outlines import Outline
 from worker.serve.pages import PATH
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
+from worker.settings.secrets import token_in
 from worker.settings.sections import ServeSection
-from worker.settings.tokens import token_in
 from worker.untrusted import NOT_READ, why
 
 T = TypeVar("T")

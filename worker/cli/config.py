@@ -12,11 +12,9 @@ import typer
 from worker.cli.options import App, Bootstrap, Config, Json, for_kafka, settings_of
 from worker.cli.screen import print_json
 from worker.formats.choice import document_format
-from worker.settings.environment import fields
-from worker.settings.loading import advice
+from worker.settings.loading import advice, fields
 from worker.settings.memory import MemoryShares
 from worker.settings.model import Settings
-from worker.settings.redaction import redacted
 from worker.visible import visible
 
 _CHOSEN = {"slots": "threshold", "bands": "recall", "rows": "recall"}
@@ -67,7 +65,7 @@ def _memory(shares: MemoryShares) -> str:
 
 def _effective(given: Settings) -> dict[str, Any]:
     """Return the settings as plain values, with the derived defaults filled in."""
-    values = redacted(given)
+    values = given.redacted()
     topology = given.topology(1)
     for name in ("documents", "unique", "duplicate", "rejected"):
         values["topics"][name] = getattr(topology, name)

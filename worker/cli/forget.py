@@ -19,8 +19,8 @@ from worker.corrections.service import Corrector, last_records
 from worker.documents.lookup import Gone
 from worker.formats.unreadable import Unreadable
 from worker.serve.outlines import Outline
-from worker.settings.mask import without_credentials
 from worker.settings.model import Settings
+from worker.settings.secrets import without_credentials
 from worker.topology import Topology
 from worker.visible import counted, tell
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.files.inputs import Inputs
 from worker.files.reading import Reading
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 from worker.visible import counted, tell
 
 

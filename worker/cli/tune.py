@@ -36,8 +36,8 @@ from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, sho
 from worker.files.named_files import Argument
 from worker.files.reading import Reading
 from worker.offline.evaluation import clearly_above
+from worker.settings.judging import MOST_BANDS
 from worker.settings.model import Settings
-from worker.settings.sections import MOST_BANDS
 
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _LABEL_THRESHOLDS = tuple(percent / 100 for percent in range(30, 100, 5))

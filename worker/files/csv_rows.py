@@ -11,7 +11,7 @@ import msgspec
 from worker.files.compressed import Reader
 from worker.files.errors import InputFault, check_names
 from worker.offline.filter import Line
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 

@@ -24,7 +24,7 @@ from worker.files.reading import Kind, Reading, check_content, no_array, spread,
 from worker.files.texts import Made, Maker, text_of
 from worker.files.warc import records
 from worker.offline.filter import Line
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 from worker.visible import tell
 
 _PEEK = 512

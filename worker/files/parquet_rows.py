@@ -14,7 +14,7 @@ import msgspec
 from worker.fields import parse
 from worker.files.errors import InputFault, check_names
 from worker.offline.filter import Line
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from worker.files.compressed import COMPRESSIONS
 from worker.files.encodings import checked, likely_encoding
 from worker.files.errors import FileError, InputFault
 from worker.offline.filter import Line
+from worker.settings.documents import DocumentsSection
 from worker.settings.model import Settings
-from worker.settings.sections import DocumentsSection
 
 FileFormat: TypeAlias = Literal["json", "text", "lines"]
 Kind: TypeAlias = Literal["json", "csv", "parquet", "text", "html", "mail", "mbox", "warc", "lines"]

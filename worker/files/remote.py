@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
 
 from worker.files.errors import FileError, InputFault
-from worker.settings.mask import without_credentials
+from worker.settings.secrets import without_credentials
 
 _EXTRAS = {
     "s3": "s3",

@@ -11,7 +11,7 @@ from worker.files.compressed import Reader, skipped
 from worker.files.encodings import by_mark, decoded, in_html, likely_encoding
 from worker.files.errors import DocumentFault, InputFault, too_large
 from worker.offline.filter import Line
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 from worker.untrusted import NOT_READ
 
 _encode = msgspec.json.encode

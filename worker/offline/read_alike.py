@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 _WITHOUT_EFFECT = ("require_id", "skip_deleted", "splice")
 """Settings of documents that change no text, id or time. Those that are new are compared."""

@@ -33,7 +33,7 @@ from worker.index.read_only import ReadOnlyStore
 from worker.index.snapshots.storage import sync_directory
 from worker.offline.read_alike import described, differences
 from worker.process.private import open_private, private_directory
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 from worker.untrusted import NOT_READ
 
 FORMAT_VERSION = 3

@@ -19,8 +19,8 @@ from starlette.requests import cookie_parser
 from starlette.responses import Response
 
 from worker.settings.errors import ConfigurationError
+from worker.settings.secrets import token_in
 from worker.settings.sections import ServeSection
-from worker.settings.tokens import token_in
 
 _PURPOSE = b"neardup page session\n"
 _SESSION_SECONDS = 12 * 3_600

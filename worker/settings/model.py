@@ -12,21 +12,18 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from lsh import Parameters, choose, sufficient_slots
 from lsh.index import BucketRules
 from worker.bus.kafka.config import ClientMemory, KafkaOptions, Value
-from worker.settings.files import resolved
-from worker.settings.mask import REFUSED, masks
+from worker.bus.kafka.harmless_keys import HARMLESS
+from worker.settings.documents import DocumentsSection, RegistrySection
+from worker.settings.judging import MOST_BANDS, IndexSection, SimilaritySection
 from worker.settings.memory import MemoryShares, Wishes, automatic, divided, machine
 from worker.settings.oauth import token_provider
+from worker.settings.secrets import FILE, MASK, REFUSED, masks, resolved, without_credentials
 from worker.settings.sections import (
     APP_NAME,
-    MOST_BANDS,
     CorrectionsSection,
-    DocumentsSection,
-    IndexSection,
     KafkaSection,
     LimitsSection,
-    RegistrySection,
     ServeSection,
-    SimilaritySection,
     TopicsSection,
     WatchdogSection,
     WorkerSection,
@@ -184,6 +181,30 @@ class Settings(BaseSettings):
         least = int((options.longest_transaction_seconds + _POLL_MARGIN_SECONDS) * 1_000)
         return replace(options, max_poll_interval_ms=max(options.max_poll_interval_ms, least))
 
+    def redacted(self) -> dict[str, Any]:
+        """Return the settings as plain values, with ``****`` for secrets.
+
+        Only what is known to be harmless is shown.
+        """
+        plain = self.model_dump(mode="json")
+        plain["similarity"]["seed"] = (
+            self.similarity.seed.get_secret_value() if self.similarity.default_seed else MASK
+        )
+        for table in ("common", "consumer", "producer"):
+            plain["kafka"][table] = {
+                key: value if key in HARMLESS or _is_path(key, value) else MASK
+                for key, value in plain["kafka"][table].items()
+            }
+        snapshots = plain["index"]["snapshots"]
+        # The options of a file system have no fixed names, and most are credentials.
+        snapshots["options"] = {
+            key: value if _is_path(key, value) else MASK
+            for key, value in snapshots["options"].items()
+        }
+        if snapshots["url"] is not None:
+            snapshots["url"] = without_credentials(snapshots["url"])
+        return plain
+
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
         """Check the rules that involve several sections."""
@@ -256,3 +277,7 @@ class Settings(BaseSettings):
                 f"index.max_matches: got {self.index.max_matches}, must be at most {most} with"
                 f" limits.id_bytes {ids}: a longer answer does not fit into a record"
             )
+
+
+def _is_path(key: str, value: object) -> bool:
+    return key.endswith(FILE) and isinstance(value, str)

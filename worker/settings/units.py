@@ -14,6 +14,10 @@ _LENGTHS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 _MOST_DIGITS = 9
 LENGTH = re.compile("".join(rf"(?:([0-9]{{1,{_MOST_DIGITS}}}){unit})?" for unit in _LENGTHS_MS))
 
+FOR_EVER = "none"
+"""A window without end."""
+_LEAST_WINDOW_MS = 1_000
+
 _SIZES = {
     "KiB": 1 << 10,
     "MiB": 1 << 20,
@@ -50,6 +54,22 @@ def duration_text(milliseconds: int) -> str:
         if number:
             parts.append(f"{number}{name}")
     return "".join(parts) or "0s"
+
+
+def window_text(window: str, others: str) -> str:
+    """Return a window in its shortest form; ``others`` are what may be said instead of a length."""
+    if window == FOR_EVER:
+        return window
+    try:
+        length = duration_ms(window)
+    except ValueError:
+        length = 0
+    if length < _LEAST_WINDOW_MS:
+        raise ValueError(
+            f"got {window!r}, must be {others}, or a length of at least 1s, such as 30d, 12h, 90m,"
+            " 45s or 1d12h"
+        )
+    return duration_text(length)
 
 
 def size_bytes(text: str) -> int:

@@ -9,7 +9,6 @@ import pytest
 
 from worker.cli import config
 from worker.settings.loading import load
-from worker.settings.redaction import redacted
 
 
 def test_what_is_shown_can_be_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,7 +28,7 @@ def test_what_is_shown_can_be_read_back(tmp_path: Path, capsys: pytest.CaptureFi
     first, second = capsys.readouterr().out.split("}\n{")
     assert first + "}\n" == "{" + second
     assert tomllib.loads(path.read_text())["topics"]["rejected"] == "news.rejected"
-    assert redacted(again)["kafka"] == redacted(settings)["kafka"]
+    assert again.redacted()["kafka"] == settings.redacted()["kafka"]
 
 
 def test_what_is_shown_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import Reading
 from worker.offline.filter import Line
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 _BY_NAME = Reading()
 LINES = Reading("lines")

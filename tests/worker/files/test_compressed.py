@@ -132,7 +132,7 @@ CHILD = """
 import resource, sys
 from pathlib import Path
 from worker.files.inputs import Inputs
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

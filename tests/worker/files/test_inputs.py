@@ -11,7 +11,7 @@ from tests.worker.files.parts import LINES, TEXTS, documents_of, lines_of
 from worker.files.errors import FileError
 from worker.files.inputs import Inputs
 from worker.files.reading import Reading
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from worker.files.errors import DocumentFault, FileError
 from worker.files.inputs import Inputs
 from worker.files.mails import mail
 from worker.files.reading import Reading
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 
 def test_an_eml_file_is_a_document(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from worker.files.errors import FileError
 from worker.files.inputs import Inputs
 from worker.files.named_files import named_files, natural
 from worker.files.reading import Reading
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 MONTHS = ["news-1.txt", "news-2.txt", "news-10.txt", "news-11.txt", "news-12.txt"]
 

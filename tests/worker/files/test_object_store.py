@@ -12,7 +12,7 @@ from tests.support.command_line import jsonl
 from tests.worker.files.parts import lines_of
 from worker.files.errors import FileError
 from worker.files.inputs import Inputs
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 pytestmark = pytest.mark.needs("s3fs", "moto")
 

@@ -22,7 +22,7 @@ from worker.files.inputs import Inputs
 from worker.formats.base import DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.unreadable import Unreadable
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 needs_pyarrow = pytest.mark.needs("pyarrow")
 

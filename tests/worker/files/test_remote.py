@@ -23,7 +23,7 @@ from tests.worker.files.web import Site, served
 from worker.files.errors import FileError
 from worker.files.inputs import Inputs
 from worker.files.remote import shown_address
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 pytestmark = pytest.mark.needs("aiohttp")
 

@@ -13,7 +13,7 @@ from tests.worker.files.parts import TEXTS, documents_of, lines_of
 from worker.files.errors import FileError
 from worker.files.inputs import Inputs
 from worker.files.reading import Reading
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 WORDS = "one\ntwo\n\nthree"
 

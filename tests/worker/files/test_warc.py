@@ -16,7 +16,7 @@ from tests.worker.files.made import record, response
 from tests.worker.files.parts import documents_of, lines_of, members
 from worker.files.errors import FileError
 from worker.files.inputs import Inputs
-from worker.settings.sections import DocumentsSection
+from worker.settings.documents import DocumentsSection
 
 LATIN = {"Content-Type": "text/html; charset=windows-1252"}
 """Any bytes are a text in this encoding."""

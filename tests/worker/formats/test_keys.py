@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.support.ids_of_keys import ODD_KEYS, id_of_key
 from worker.formats.keys import LEAST_ID_BYTES, KeyKind, Keys
 from worker.formats.unreadable import Unreadable
-from worker.settings.sections import DocumentsSection, LimitsSection
+from worker.settings.documents import DocumentsSection
+from worker.settings.sections import LimitsSection
 
 TAIL = 72
 MOST = st.sampled_from([LEAST_ID_BYTES, 100, 1_024])

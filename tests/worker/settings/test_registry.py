@@ -14,7 +14,6 @@ from worker.formats.registry.documents import RegistryFormat
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
 from worker.settings.model import Settings
-from worker.settings.redaction import redacted
 
 URL = "http://127.0.0.1:1"
 
@@ -95,7 +94,7 @@ def test_credentials_are_in_a_file(tmp_path: Path) -> None:
     file.write_text("user:secret\n")
     made = settings(credentials_file=str(file))
     assert made.registry.credentials() == "user:secret"
-    assert "secret" not in str(redacted(made))
+    assert "secret" not in str(made.redacted())
     file.write_text("secret")
     with pytest.raises(ConfigurationError) as raised:
         document_format(made)

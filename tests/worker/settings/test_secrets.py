@@ -8,8 +8,7 @@ import pytest
 
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import advice, load
-from worker.settings.mask import without_credentials
-from worker.settings.redaction import redacted
+from worker.settings.secrets import without_credentials
 
 SEED = "0123456789abcdef"
 
@@ -73,7 +72,7 @@ def test_only_what_is_known_to_be_harmless_is_shown(tmp_path: Path) -> None:
         """,
     )
     settings = load(path, {"similarity.seed": "hush-0123456789abcdef"})
-    shown = redacted(settings)
+    shown = settings.redacted()
     assert "hush" not in str(shown)
     assert "hush" not in repr(settings)
     common = shown["kafka"]["common"]
@@ -140,7 +139,7 @@ def test_a_secret_comes_from_a_file_without_its_last_newline(tmp_path: Path) -> 
     assert options.producer == {"ssl.key.password": "id"}
     assert settings.snapshot_options() == {"key": "id", "client_kwargs": {"a": 1}}
     assert "lines" not in repr(options)
-    assert "lines" not in str(redacted(settings))
+    assert "lines" not in str(settings.redacted())
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ import pytest
 
 from lsh import SWITCHES
 from worker.settings.errors import ConfigurationError
+from worker.settings.judging import MOST_BANDS
 from worker.settings.loading import load
 from worker.settings.model import Settings
-from worker.settings.redaction import redacted
-from worker.settings.sections import MOST_BANDS
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +136,7 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
         '[index.snapshots]\nurl = "s3://b"\noptions = {key = "geheim", more = {x = "geheim"}}\n',
     )
     settings = load(path)
-    shown = redacted(settings)
+    shown = settings.redacted()
     assert "geheim" not in str(shown)
     assert "geheim" not in repr(settings)
     assert shown["kafka"]["common"]["sasl.username"] == "me"

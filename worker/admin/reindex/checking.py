@@ -13,8 +13,8 @@ from worker.admin.plan import plan as topic_plans
 from worker.generations.generation import Generation, Signing
 from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
+from worker.settings.judging import SimilaritySection
 from worker.settings.model import Settings
-from worker.settings.sections import SimilaritySection
 from worker.settings.units import duration_ms
 from worker.topology import Topology
 

@@ -31,7 +31,7 @@ from worker.index.snapshots.manifest import (
     header_digest,
 )
 from worker.index.snapshots.storage import Storage, in_part, sync_directory
-from worker.settings.mask import without_credentials
+from worker.settings.secrets import without_credentials
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from worker.settings.errors import ConfigurationError
-from worker.settings.mask import MASK, without_credentials
+from worker.settings.secrets import MASK, without_credentials
 
 _PART = ".part"
 

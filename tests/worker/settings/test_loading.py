@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from worker.settings.environment import check_environment, service_links
 from worker.settings.errors import ConfigurationError
-from worker.settings.loading import advice, load
+from worker.settings.loading import advice, check_environment, load, service_links
 
 LINKS = {
     "NEARDUP_SERVICE_HOST": "10.96.14.2",

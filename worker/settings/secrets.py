@@ -1,21 +1,55 @@
-"""Files that settings name: secrets, and the lines that are left out of texts.
+"""Secrets and files in settings: what stands for a secret, and how a file's content is taken.
 
 Beside any key of a table, ``KEY_file`` names a file that holds the value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pydantic import SecretStr
 
 from lsh import parse_lines
 from worker.settings.errors import ConfigurationError
-from worker.settings.mask import REFUSED, is_mask
+
+MASK = "****"
+REFUSED = "got asterisks, which stand for a hidden secret in `neardup config show`"
+
+_ASTERISKS = re.compile(r"\*{3,}")
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")
+_QUERY = re.compile(r"\?[^#\s]*")
 
 FILE = "_file"
 _MOST_BYTES = 1 << 20
+_LEAST_TOKEN_BYTES = 32
+_MOST_TOKEN_BYTES = 4_096
 T = TypeVar("T")
+
+
+def is_mask(value: object) -> bool:
+    """Return whether a value is what stands for a secret."""
+    return isinstance(value, str) and _ASTERISKS.fullmatch(value.strip()) is not None
+
+
+def masks(values: Any, name: str = "") -> Iterator[str]:  # noqa: ANN401 -- nested settings
+    """Yield the dotted names of values that stand for a secret."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from masks(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from masks(value, name)
+    elif is_mask(values.get_secret_value() if isinstance(values, SecretStr) else values):
+        yield name
+
+
+def without_credentials(url: str) -> str:
+    """Return a URL in which user, password and query are masked: any may be a secret."""
+    masked = _CREDENTIALS.sub(f"{MASK}@", url)
+    return _QUERY.sub(f"?{MASK}", masked) if "://" in masked else masked
 
 
 def check_names(where: str, keys: Iterable[str]) -> list[str]:
@@ -84,3 +118,26 @@ def line_list(where: str, path: Path) -> frozenset[str]:
     if not lines:
         raise ValueError(f"{where}: {path} has no line; leave the setting out for no list")
     return lines
+
+
+def token_in(path: Path | None, setting: str) -> bytes | None:
+    """Return the token in a file, without white space around it.
+
+    Raises:
+        ConfigurationError: the file can't be read, or has no such token.
+    """
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            token = file.read(_MOST_TOKEN_BYTES + 1).strip()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigurationError(f"{setting}: {path}: {why}") from None
+    printable = token.isascii() and token.decode("latin-1").isprintable() and b" " not in token
+    if not _LEAST_TOKEN_BYTES <= len(token) <= _MOST_TOKEN_BYTES or not printable:
+        raise ConfigurationError(
+            f"{setting}: {path}: must be {_LEAST_TOKEN_BYTES} to {_MOST_TOKEN_BYTES} characters of"
+            " ASCII without spaces; for example the output of `openssl rand -hex 32`"
+        )
+    return token
