@@ -38,12 +38,11 @@ from worker.cli.allow import _lines as lines_to_allow
 from worker.cli.campaigns import groups_in
 from worker.cli.client import Client
 from worker.cli.errors import CommandError
-from worker.cli.explain_kafka import _matches as matches_in_header
 from worker.corrections.request import Allow, CorrectionError, Forget, in_frame
 from worker.corrections.request import decoded as decoded_request
 from worker.corrections.request import encoded as encoded_request
 from worker.corrections.state import Corrections
-from worker.documents.published import duplicate_of
+from worker.documents.published import duplicate_of, matches_of
 from worker.files.errors import FileError
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.choice import TextFormat
@@ -65,6 +64,7 @@ from worker.serve.questions import BadRequest, Questions
 from worker.serve.routes import decoded
 from worker.settings.model import Settings
 from worker.stages.order import Coverage
+from worker.untrusted import NOT_READ
 from worker.wire.codec import FrameError, HandOver, decode, hand_over
 from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.matches import MatchFrame
@@ -123,8 +123,8 @@ _JSON: Final = JsonFormat(
 def _headers(value: bytes) -> None:
     for name in ("neardup-matches", "neardup-first", "neardup-sequence", "neardup-source"):
         duplicate_of(_JSON, _in_header(name, value))
-    with suppress(CommandError):
-        matches_in_header(_in_header("neardup-matches", value))
+    with suppress(*NOT_READ):
+        matches_of(_in_header("neardup-matches", value))
     _JSON.forgotten(_in_header("neardup-forget", value))
 
 
@@ -254,7 +254,7 @@ def _seeds() -> Iterator[Reader]:
     )
     yield Reader(
         "header",
-        ("worker.documents.published", "worker.cli.explain_kafka", "worker.cli.watch"),
+        ("worker.documents.published",),
         _headers,
         (Unreadable,),
         (b'[{"id": "a", "similarity": 0.9}]', b'{"id": "a", "sequence": 5}'),

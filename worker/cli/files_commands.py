@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from worker.cli.options import (
     DOCUMENTS,
-    KAFKA,
     App,
-    Bootstrap,
     Config,
     Containment,
     Encoding,
@@ -24,7 +22,6 @@ from worker.cli.options import (
     Threshold,
     for_files,
     serve_extra,
-    settings_of,
 )
 
 
@@ -196,126 +193,6 @@ def dedupe(
             strict=strict,
         ),
         settings,
-    )
-
-
-def explain(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="A B",
-            help="Two files with one document each (- is standard input); or two ids, with --in or"
-            " --kafka.",
-        ),
-    ],
-    *,
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--in",
-            metavar="FILE",
-            help="A and B are ids in this file, or in this directory; may be repeated. A document"
-            " without an id is FILE:LINE.",
-        ),
-    ] = None,
-    kafka: Annotated[
-        bool,
-        typer.Option(
-            "--kafka",
-            help="A and B are ids on the topics unique and duplicate. Without B: the best match of"
-            " A.",
-            rich_help_panel=KAFKA,
-        ),
-    ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="earliest|TIME",
-            help="How far back to search. TIME is ISO 8601 (UTC) or an age. Default: 24h.",
-            rich_help_panel=KAFKA,
-        ),
-    ] = None,
-    bootstrap: Bootstrap = None,
-    app: App = None,
-    config: Config = None,
-    threshold: Threshold = None,
-    containment: Containment = None,
-    normal: Annotated[
-        bool,
-        typer.Option(
-            "--normal", help="Compare the normal forms, of which the fingerprints are made."
-        ),
-    ] = False,
-    as_json: Json = False,
-    format_: FileFormat = None,
-    encoding: Encoding = None,
-    follow_links: FollowLinks = False,
-    id_field: IdField = None,
-    text_field: TextField = None,
-) -> None:
-    """Show why two documents are near duplicates, or are not.
-
-    Differences that don't count, such as case, are not marked. The settings decide what counts:
-    with --kafka, those that the workers have recorded, otherwise those given here.
-    """
-    from worker.cli.errors import CommandError
-    from worker.cli.explain import explain as show
-    from worker.files.reading import Reading
-
-    if kafka and within:
-        raise CommandError("--in and --kafka: choose one")
-    if kafka and encoding is not None:
-        raise CommandError("--encoding: not with --kafka")
-    if follow_links and not within:
-        raise CommandError("--follow-links: only with --in")
-    if not kafka and (since is not None or bootstrap is not None or app is not None):
-        raise CommandError("--since, --bootstrap and --app: only with --kafka")
-    if len(names) != 2 and not (kafka and len(names) == 1):  # noqa: PLR2004 -- a pair
-        takes = "one or two ids" if kafka else "two ids" if within else "two files"
-        raise CommandError(f"A B: got {len(names)}, takes {takes}")
-    named: dict[str, Any] = {
-        "bootstrap": bootstrap,
-        "app": app,
-        "documents__format": format_ if kafka else None,
-        "documents__id_field": id_field,
-        "documents__text_fields": text_field or None,
-    }
-    least: dict[str, Any] = {"threshold": threshold, "containment": containment}
-    settings = settings_of(
-        config, **named, **{f"similarity__{name}": one for name, one in least.items()}
-    )
-    recorded, rules, others = None, None, list[str]()
-    reading = Reading.given(
-        None if kafka else format_, encoding, settings.documents, follow_links=follow_links
-    )
-    if kafka:
-        from worker.admin.cluster import Cluster
-        from worker.cli.explain_kafka import in_use_there, judged
-
-        settings = settings_of(config, **named)
-        settings, rules, found = in_use_there(Cluster(settings.kafka_options()), settings)
-        others = [f"{one.name}: {one.recorded} there, {one.here} here" for one in found]
-        given = {name: one for name, one in least.items() if one is not None}
-        similarity = settings.similarity.model_copy(update=given)
-        settings = settings.model_copy(update={"similarity": similarity})
-        left, right, recorded = judged(settings, names, since or "24h")
-    elif within:
-        from worker.cli.explain_files import documents_in
-
-        left, right = documents_in(reading.offline(settings), within, reading, names)
-    else:
-        from worker.cli.explain_files import whole_files
-
-        left, right = whole_files(reading.offline(settings), reading, names)
-    show(
-        settings.parameters(),
-        left,
-        right,
-        recorded=recorded,
-        rules=rules,
-        others=others,
-        normal=normal,
-        as_json=as_json,
     )
 
 

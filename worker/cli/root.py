@@ -41,7 +41,7 @@ COMMANDS = {
             "List the lines that stand in many documents: footers, menus, cookie banners.",
         ),
         "explain": (
-            "worker.cli.files_commands:explain",
+            "worker.cli.explain:explain",
             "Show why two documents are near duplicates, or are not.",
         ),
         "query": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import sys
@@ -23,6 +22,7 @@ from rich.text import Text
 from worker.bus import Record
 from worker.cli.options import App, Bootstrap, Config, for_kafka
 from worker.cli.screen import fitted, line, screen, shown
+from worker.documents.published import matches_of
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
 from worker.observe.lag import Lag
@@ -32,7 +32,7 @@ from worker.settings.model import Settings
 from worker.topology import STAGES
 from worker.untrusted import NOT_READ
 from worker.visible import counted, excerpt, json_text, visible
-from worker.wire.headers import MATCHES, REASON, SOURCE_OFFSET, SOURCE_PARTITION
+from worker.wire.headers import REASON, SOURCE_OFFSET, SOURCE_PARTITION, header
 
 _REFRESH_SECONDS = 0.5
 _PLAIN_SECONDS = 5.0
@@ -250,17 +250,19 @@ class Screen:
         record = self._documents.whole(record)
         ident, text = self._id(record), self._documents.excerpt(record.value or b"")
         try:
-            first = json.loads(_header(record, MATCHES) or b"[]")[0]
-            return ident, f"{first['similarity']:.2f}", str(first["id"]), text
-        except (*NOT_READ, LookupError, TypeError):
+            matches = matches_of(record)
+        except NOT_READ:
+            matches = []
+        if not matches:
             return ident, "", "", text
+        return ident, f"{matches[0].similarity:.2f}", matches[0].id, text
 
     def _rejections(self, count: int, widest: int) -> Table:
         table = Table.grid(expand=True, padding=(0, 1))
         table.add_column(no_wrap=True)
         table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         for record in self._seen.rejections[: -count - 1 : -1]:
-            given = _header(record, REASON) or b"no reason given"
+            given = header(record, REASON) or b"no reason given"
             code, _, why = given[:_CHARACTERS].decode(errors="replace").partition(":")
             said = line((code, "red"), f":{why}" if why else "")
             table.add_row(fitted(self._id(record), widest), said)
@@ -272,7 +274,7 @@ class Screen:
         found = self._documents.identify(record.value or b"", record.key)
         if found is not None:
             return found.decode()
-        source = [_header(record, name) for name in (SOURCE_PARTITION, SOURCE_OFFSET)]
+        source = [header(record, name) for name in (SOURCE_PARTITION, SOURCE_OFFSET)]
         if None in source:
             source = [b"%d" % record.partition, b"%d" % record.offset]
         return b"-".join(part or b"" for part in source).decode(errors="replace")
@@ -331,7 +333,3 @@ def _span(seconds: float) -> str:
     if seconds < 2 * _HOUR:
         return f"{seconds / _MINUTE:.0f} min"
     return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} days"
-
-
-def _header(record: Record, name: str) -> bytes | None:
-    return next((value for key, value in reversed(record.headers) if key == name), None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -17,8 +18,7 @@ from worker.bus import (
 )
 from worker.bus.ranges import RangeReader, Ranges, read_ranges
 from worker.closing import Closing
-from worker.documents.published import Document, Documents, document_of, header, ident_of
-from worker.documents.search import windows
+from worker.documents.published import Document, Documents, document_of, ident_of
 from worker.formats.choice import document_format
 from worker.formats.unreadable import Unreadable
 from worker.settings.model import Settings
@@ -26,6 +26,7 @@ from worker.topology import Topology
 from worker.wire.codec import FrameError, decode
 from worker.wire.fingerprints import FingerprintFrame
 from worker.wire.frame import POSITION_BITS
+from worker.wire.headers import header
 
 _SECONDS = 5.0
 _WAIT_SECONDS = 0.2
@@ -34,6 +35,10 @@ _MOST_OFFSETS = 500_000
 """The most offsets of the outputs that a search reads."""
 _FOUND = 50
 _OFFSET_DIGITS = 18
+_FIRST_WINDOW = 2_000
+_GROWTH = 4
+"""A log can't be read backwards. Windows are, each larger than the one after it."""
+_RECORDS = 1_000
 FORGOTTEN = "it was forgotten"
 
 
@@ -258,3 +263,60 @@ class Lookup(Closing):
         for reader in self._readers.values():
             reader.close()
         self._readers.clear()
+
+
+def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
+    reader: LogReader,
+    spans: Ranges,
+    ids: Collection[str],
+    *,
+    identify: Callable[[Record], str],
+    order: Callable[[Record], int],
+    on_read: Callable[[int, int], None] = lambda _offsets, _records: None,
+    clock: Callable[[], float] = monotonic,
+) -> dict[str, list[Record]]:
+    """Return the newest records of these ids; an id that is given twice has two.
+
+    ``order`` returns a record's place among those of its id, ascending with time. Reading stops
+    as soon as all are found, so a window that has them is the last one. ``on_read`` is called
+    with how many offsets and records were read.
+
+    Raises:
+        BusError: a partition can't be read, or delivers nothing for 15 s.
+    """
+    wanted = Counter(ids)
+    found: dict[str, list[Record]] = {}
+    offsets = count = 0
+    for window in windows(spans):
+        here: dict[str, list[Record]] = {}
+        for record in read_ranges(reader, window, clock=clock):
+            if record.value is None:
+                continue
+            ident = identify(record)
+            if wanted[ident]:
+                kept = [*here.get(ident, ()), record]
+                here[ident] = sorted(kept, key=order, reverse=True)[: wanted[ident]]
+            count += 1
+            if not count % _RECORDS:
+                on_read(offsets, count)
+        for ident, records in here.items():
+            found[ident] = [*found.get(ident, ()), *records][: wanted[ident]]
+        offsets += sum(high - low for low, high in window.values())
+        on_read(offsets, count)
+        if all(len(found.get(ident, ())) == number for ident, number in wanted.items()):
+            break
+    return found
+
+
+def windows(spans: Ranges) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
+    """Cut the spans into windows, those at their ends first."""
+    left = {partition: span for partition, span in spans.items() if span[0] < span[1]}
+    size = _FIRST_WINDOW
+    while left:
+        yield {partition: (max(low, high - size), high) for partition, (low, high) in left.items()}
+        left = {
+            partition: (low, high - size)
+            for partition, (low, high) in left.items()
+            if high - size > low
+        }
+        size *= _GROWTH

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from worker.bus import Record
 from worker.formats.base import DocumentFormat
 from worker.untrusted import NOT_READ
-from worker.wire.headers import FIRST, MATCHES, SEQUENCE, SOURCE, VERDICT, number
+from worker.wire.headers import FIRST, MATCHES, SEQUENCE, SOURCE, VERDICT, header, number
 
 _EXCERPT = 400
 """The characters of a text, and of an id, in a list."""
@@ -79,13 +78,8 @@ class Documents(msgspec.Struct, frozen=True):
     complete: bool
 
 
-_matches = msgspec.json.Decoder(list[Match]).decode
+_decode_matches = msgspec.json.Decoder(list[Match]).decode
 _first = msgspec.json.Decoder(First | None).decode
-
-
-def header(record: Record, name: str) -> bytes | None:
-    """Return the value of a header; of several with the name, the last one's."""
-    return next((value for key, value in reversed(record.headers) if key == name), None)
 
 
 def source_of(record: Record) -> str | None:
@@ -105,13 +99,22 @@ def ident_of(documents: DocumentFormat, record: Record) -> str:
     return found.decode(errors="replace")
 
 
-def _listed(record: Record) -> Sequence[Match]:
-    """Return the matches. Headers may be forged, so what is none is left out."""
+def matches_of(record: Record) -> list[Match]:
+    """Return the matches in a record's header, best first; none if it has no such header.
+
+    Raises:
+        Exception: one of `worker.untrusted.NOT_READ`; headers may be forged.
+    """
+    return _decode_matches(header(record, MATCHES) or b"[]")
+
+
+def _listed(record: Record) -> list[Match]:
+    """Return the first matches, and the number of the earliest; nothing if they can't be read."""
     try:
-        listed = _matches(header(record, MATCHES) or b"[]")[:_MATCHES]
+        listed = matches_of(record)[:_MATCHES]
         first = _first(header(record, FIRST) or b"null")
     except NOT_READ:
-        return ()
+        return []
     if first is None:
         return listed
     return [
@@ -131,7 +134,7 @@ def duplicate_of(documents: DocumentFormat, record: Record) -> Duplicate | None:
         source,
         record.timestamp,
         documents.excerpt(documents.whole(record).value or b"")[:_EXCERPT],
-        list(_listed(record)),
+        _listed(record),
     )
 
 

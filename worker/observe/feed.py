@@ -15,12 +15,12 @@ import msgspec
 from worker.admin.redrive.rejection import Rejection as Rejected
 from worker.bus import Bus, BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
 from worker.closing import Closing
-from worker.documents.published import Duplicate, duplicate_of, header, ident_of
+from worker.documents.published import Duplicate, duplicate_of, ident_of
 from worker.formats.choice import document_format
 from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.visible import visible
-from worker.wire.headers import REASON, SOURCE_OFFSET, SOURCE_PARTITION, number
+from worker.wire.headers import REASON, SOURCE_OFFSET, SOURCE_PARTITION, header, number
 
 _KEPT = 2_000
 """How many duplicates are kept."""

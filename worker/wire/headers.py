@@ -98,6 +98,11 @@ def corrects(headers: tuple[Header, ...]) -> bool:
     return CORRECTION in names and FORGET not in names
 
 
+def header(record: Record, name: str) -> bytes | None:
+    """Return the value of a header; of several with the name, the last one's."""
+    return next((value for key, value in reversed(record.headers) if key == name), None)
+
+
 def number(value: bytes | None) -> int | None:
     """Return the number in a header's value; None if there is none."""
     if value is None or len(value) > _LONGEST_NUMBER or not value.isdigit():

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from lsh import Parameters
 from tests.support.command_line import jsonl, neardup
-from worker.cli.comparison import compared
+from worker.cli.comparison import compared, explained
 from worker.cli.errors import CommandError
-from worker.cli.explain import Side, explain
+from worker.documents.pair import Side
 from worker.visible import visible
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
@@ -139,7 +139,7 @@ def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
 
 def test_a_text_of_which_nothing_is_left_is_refused() -> None:
     with pytest.raises(CommandError, match="'z' can't be judged: empty-text"):
-        explain(Parameters(), Side("a", "words"), Side("z", " "), as_json=False)
+        explained(Parameters(), Side("a", "words"), Side("z", " "), as_json=False)
 
 
 @pytest.mark.parametrize("width", [80, 160])
@@ -149,7 +149,7 @@ def test_a_document_s_text_is_inert_and_fits(
     monkeypatch.setenv("COLUMNS", str(width))
     hostile = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \x9b31m" + TEXT
     left, right = Side("a\x1b[2Jb\r\n", hostile), Side("[blink]c", TEXT + "界" * 300)
-    explain(Parameters(), left, right, recorded=0.91, as_json=False)
+    explained(Parameters(), left, right, recorded=0.91, as_json=False)
     text = capsys.readouterr().out
     assert not any(ord(c) < 32 and c != "\n" for c in text)
     assert not any(0x7F <= ord(c) < 0xA0 for c in text)

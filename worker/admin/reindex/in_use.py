@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
 
 from lsh import SWITCHES
-from worker.admin.agreement import Difference
+from worker.admin.agreement import (
+    Difference,
+    agreed,
+    differences,
+    partitions_in,
+    recorded,
+    with_similarity,
+)
 from worker.admin.cluster import Cluster
 from worker.generations.generation import Generation, Signing
 from worker.generations.log import PLAN_KEY, load
 from worker.generations.plan import Plan
+from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 
 _RULES = {
@@ -23,6 +34,27 @@ _RULES = {
 """What a reindex may change: the settings, and what they are in a generation."""
 _SIZES = ("slots", "bands", "rows")
 """What follows from other settings, unless it is set."""
+_OF_TEXTS = (
+    "documents.format",
+    "documents.id_field",
+    "documents.text_fields",
+    "limits.text_characters",
+)
+_ELSEWHERE = ("documents.", "index.", "limits.", "partitions", "topics.")
+"""Settings that change no text and no similarity, but for those in `_OF_TEXTS`."""
+
+
+class JudgedBy(NamedTuple):
+    """The settings by which workers judge.
+
+    settings: those that were given, with what the application has recorded in place of their own.
+    rules: whose rules these are; None if they are those that were given.
+    others: in what else the workers' settings differ. No record has a seed, or a list of lines.
+    """
+
+    settings: Settings
+    rules: str | None
+    others: list[Difference]
 
 
 def planned(cluster: Cluster, settings: Settings) -> Plan | None:
@@ -97,3 +129,41 @@ def _agree(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 def _said(value: object) -> str:
     return "none" if value is None else str(value)
+
+
+def judged_by(cluster: Cluster, settings: Settings) -> JudgedBy:
+    """Return the settings by which workers judge now.
+
+    Settings that were given for another application, or for none, don't decide it: the application
+    has recorded with what it began, and what each reindex changed.
+
+    Raises:
+        ConfigurationError: the topic with these records is missing, or may not be seen.
+        BusError: the cluster doesn't answer, or a record can't be read.
+    """
+    named = settings.topology(1)
+    _, known = cluster.counts()
+    if named.layout_log not in known:
+        raise ConfigurationError(
+            f"there is no topic {named.layout_log}, or no right to see it; run"
+            " `neardup topics create`"
+        )
+    used, rules, others = settings, None, list[Difference]()
+    facts = recorded(cluster, named)
+    if facts is not None:
+        used = with_similarity(settings, facts)
+        here = agreed(used, used.topology(partitions_in(facts, named.documents) or 1))
+        others = [one for one in differences(facts, here) if _concerns(one.name)]
+        if used.parameters() != settings.parameters():
+            rules = f"those that {named.app} has recorded; the settings given here differ"
+    plan = planned(cluster, settings)
+    if plan is not None:
+        # After the hand-over, the next generation judges what comes now.
+        used = msgspec.structs.replace(plan, current=plan.latest).settings(used)
+        rules = f"generation {plan.latest.number} of the index, in use now"
+    return JudgedBy(used, rules, others)
+
+
+def _concerns(name: str) -> bool:
+    """Return whether another value of a setting may change how similar two texts are."""
+    return name in _OF_TEXTS or not name.startswith(_ELSEWHERE)

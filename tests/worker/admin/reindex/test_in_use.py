@@ -16,7 +16,7 @@ from worker.admin.layout_log import refuse_others
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.admin.plan import plan as topic_plans
 from worker.admin.reindex.checking import changed_rules, numbered
-from worker.admin.reindex.in_use import in_use, other_rules
+from worker.admin.reindex.in_use import in_use, judged_by, other_rules
 from worker.admin.reindex.topics import delete_left
 from worker.bus import TopicPartition
 from worker.generations.generation import Generation, Signing
@@ -276,3 +276,63 @@ class TestAfterOne:
         later = load(None, {"app": "a", "index.window": "9d", "similarity.threshold": 0.9})
         assert later.parameters().bands != lower.bands
         assert list(other_rules(plan, later)) == []
+
+
+def settings_of(**given: object) -> Settings:
+    settings: Settings = load(
+        None, {"app": "a", **{k.replace("__", "."): v for k, v in given.items()}}
+    )
+    return settings
+
+
+def test_the_settings_of_the_workers_are_those_given() -> None:
+    cluster = FakeCluster(settings_of()).as_cluster()
+    used, rules, others = judged_by(cluster, settings_of())
+    assert (used.parameters(), rules, others) == (settings_of().parameters(), None, [])
+
+
+@pytest.mark.parametrize("threshold", [0.8, 0.7, 0.5])
+def test_after_a_reindex_the_rules_are_those_in_use(threshold: float) -> None:
+    """Whatever the settings say that were given: those of the beginning, or of nobody."""
+    begun = settings_of(similarity__threshold=0.7)
+    cluster = FakeCluster(begun)
+    following = msgspec.structs.replace(Generation.of(begun), threshold=0.95)
+    building = Plan.of(begun).start_build(following)
+    given = settings_of(similarity__threshold=threshold)
+
+    def threshold_and_whose(plan: Plan) -> tuple[float, str | None]:
+        cluster.records["a.layout"][PLAN_KEY] = dump(plan)
+        used = judged_by(cluster.as_cluster(), given)
+        return used.settings.parameters().threshold, used.rules
+
+    over = building.hand_over()
+    assert over is not None
+    assert threshold_and_whose(building) == (0.7, "generation 0 of the index, in use now")
+    for plan in (over, over.finish()):
+        assert threshold_and_whose(plan) == (0.95, "generation 1 of the index, in use now")
+
+
+def test_what_the_application_recorded_counts_whatever_is_given() -> None:
+    own = {
+        "similarity__preset": "news",
+        "similarity__containment": 0.9,
+        "similarity__shingle": "word",
+    }
+    begun = settings_of(**own)
+    used, whose, others = judged_by(FakeCluster(begun).as_cluster(), settings_of())
+    assert used.parameters() == begun.parameters()
+    assert whose == "those that a has recorded; the settings given here differ"
+    assert others == []
+    used, *_ = judged_by(FakeCluster(settings_of()).as_cluster(), begun)
+    assert used.parameters() == settings_of().parameters()
+
+
+def test_what_can_not_be_taken_over_is_named() -> None:
+    begun = settings_of(
+        similarity__seed="a secret of our own, of 32 bytes",
+        documents__text_fields=["title", "body"],
+        documents__time_field="at",
+        topics__unique="elsewhere",
+    )
+    _, _, others = judged_by(FakeCluster(begun).as_cluster(), settings_of())
+    assert [one.name for one in others] == ["similarity.seed (its digest)", "documents.text_fields"]
