@@ -12,7 +12,7 @@ from lsh import Fingerprinter, Parameters
 from lsh.index import BucketRules
 from worker.bus import Outgoing, Record, RecordBatch, TopicPartition, each
 from worker.bus.deadly_documents import DeadlyDocuments
-from worker.formats.base import DocumentOptions
+from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.first_documents import FieldWatch, TextWatch
 from worker.formats.json import JsonFormat
 from worker.formats.match_writer import MatchWriter
@@ -119,10 +119,11 @@ def route(
     clock: Callable[[], float] = monotonic,
     aside: Sequence[SetAside] = (),
     metrics: Metrics | None = None,
+    reader: DocumentFormat | None = None,
 ) -> Route:
     return Route(
         topology(shards),
-        writer=MatchWriter(JsonFormat(DocumentOptions())),
+        writer=MatchWriter(reader or JsonFormat(DocumentOptions())),
         same_partitions={"unique": True, "duplicate": True, "rejected": False},
         buffer_bytes=buffer_bytes,
         clock=clock,

@@ -23,11 +23,6 @@ INPUTS = [DOCS, *MATCHES]
 BUDGET = 200_000
 
 
-def waiting(stage: Route) -> int:
-    """Return what all lanes hold, in bytes."""
-    return sum(lane.total() for lane in stage._lanes.values())
-
-
 def test_what_waits_is_reported() -> None:
     metrics = Metrics()
     now = 0.0
@@ -76,7 +71,7 @@ class Inputs:
         burst = process(self.stage, records)
         self.held = burst.held
         self.published = burst.offsets.get(DOCS, self.published)
-        self.most = max(self.most, waiting(self.stage))
+        self.most = max(self.most, self.stage.waiting_bytes)
         return True
 
 
@@ -119,7 +114,7 @@ def test_what_is_held_back_stays_so_for_a_while() -> None:
         pass
     costs = []
     while DOCS in inputs.held:
-        costs.append(waiting(inputs.stage))
+        costs.append(inputs.stage.waiting_bytes)
         for place in MATCHES:
             inputs.deliver(place)
     assert len(costs) > 5
@@ -132,7 +127,7 @@ def test_nothing_is_left_on_the_account() -> None:
         for place in INPUTS:
             inputs.deliver(place)
     assert inputs.published == 200
-    assert waiting(inputs.stage) == 0
+    assert inputs.stage.waiting_bytes == 0
 
 
 @pytest.mark.parametrize(

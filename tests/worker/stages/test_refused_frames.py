@@ -34,9 +34,8 @@ from tests.support.stages import (
 )
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.corrections.request import Allow, Request, Withdraw, encoded
-from worker.formats.base import DocumentOptions
+from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
-from worker.formats.match_writer import MatchWriter
 from worker.index.store import BandStore
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
@@ -369,10 +368,12 @@ class Surprising(JsonFormat):
         raise RecursionError("so deep")
 
 
-def judged(tmp_path: Path, *sent: Record) -> tuple[Route, Record]:
+def judged(
+    tmp_path: Path, *sent: Record, reader: DocumentFormat | None = None
+) -> tuple[Route, Record]:
     """Give *route*, and the answer for some documents."""
     _, ((answer,),) = through(tmp_path, list(sent))
-    stage = route()
+    stage = route(reader=reader)
     stage.adopt({DOCS: 0, TopicPartition("app.matches-0", 0): 0}, whole_log)
     return stage, answer
 
@@ -381,8 +382,7 @@ def test_a_verdict_that_raises_costs_its_document_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     sent = [document(0), document(1), document(2, OTHERS), document(3)]
-    stage, answer = judged(tmp_path, *sent)
-    stage._writer = MatchWriter(Surprising(DocumentOptions()))
+    stage, answer = judged(tmp_path, *sent, reader=Surprising(DocumentOptions()))
     published = process(stage, [*sent, answer]).records
     assert [(one.topic, one.value) for one in published] == [
         (topic, sent[place].value)
