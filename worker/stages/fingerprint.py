@@ -16,7 +16,6 @@ import numpy as np
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
 from worker.bus import (
-    BusError,
     Offset,
     Outgoing,
     PartitionUnreadable,
@@ -33,7 +32,7 @@ from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable
 from worker.generations.turns import SEALED, WAITING
 from worker.metrics import table
 from worker.metrics.metrics import Metrics, Tally
-from worker.stages.base import NOTHING, Burst, StageError, unread
+from worker.stages.base import NOTHING, Burst, unread
 from worker.stages.document_cache import DocumentCache
 from worker.stages.framing import (
     Aside,
@@ -43,7 +42,7 @@ from worker.stages.framing import (
     checksums,
     signed_correction,
 )
-from worker.stages.guard import FirstCases, guarded
+from worker.stages.guard import FirstCases, Guard
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
 from worker.wire.codec import encode
@@ -97,18 +96,6 @@ class _Read:
         )
 
 
-def _halves(
-    batches: Sequence[RecordBatch],
-) -> tuple[Sequence[RecordBatch], Sequence[RecordBatch]] | None:
-    """Return the two halves of some records; None of a single one."""
-    if len(batches) > 1:
-        middle = len(batches) // 2
-        return batches[:middle], batches[middle:]
-    batch = batches[0]
-    middle = len(batch) // 2
-    return ([batch.rows(0, middle)], [batch.rows(middle, len(batch))]) if middle else None
-
-
 class Fingerprint:
     """The stateless, CPU-heavy stage.
 
@@ -157,7 +144,7 @@ class Fingerprint:
         self._reader = reader
         self._fingerprinter = fingerprinter
         self._nothing = Signed.nothing(fingerprinter.parameters.slots)
-        self._guard = RejectGuard(reject_limit, reader)
+        self._rejects = RejectGuard(reject_limit, reader)
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
         self._texts = texts
@@ -173,6 +160,7 @@ class Fingerprint:
         self._turned: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
         self._first = FirstCases(_log, silent=silent)
+        self._guard = Guard(self._deaths, self._read_together, self._failed, self._deadly)
         self._textless = 0
         """How many records of the burst are no documents: tombstones and deletes."""
         self._ends: dict[TopicPartition, int] = {}
@@ -244,24 +232,11 @@ class Fingerprint:
         return Burst(outgoing, offsets, more=bool(self._skipping), starts=starts)
 
     def _taken(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
-        """Return the frames and rejections of batches; note what killed the worker, if anything."""
-        outgoing: list[Outgoing] = []
-        deaths = self._deaths
-        ends = {batch.place: batch.end for batch in batches}
-        self._ends |= ends
-        try:
-            if deaths.careful(batches):
-                for record in chain.from_iterable(batches):
-                    outgoing += self._read_alone(record)
-            else:
-                deaths.reading(ends)
-                outgoing += self._read(batches)
-        except (StageError, BusError):
-            deaths.done()  # It is no death, and of no record.
-            raise
-        deaths.done()
+        """Return the frames and rejections of batches, unless too many are rejected."""
+        self._ends |= {batch.place: batch.end for batch in batches}
+        outgoing = list(chain.from_iterable(self._guard.done(batches, batches)))
         documents = sum(map(len, batches)) - self._textless
-        self._guard.check(documents, self._textless)
+        self._rejects.check(documents, self._textless)
         return outgoing
 
     def _skip(self, place: TopicPartition, offset: int) -> bool:
@@ -308,17 +283,19 @@ class Fingerprint:
             raise unread(error)
         return None
 
-    def _read_alone(self, record: Record) -> list[Outgoing]:
-        """Read a record that may kill the worker, unless it has done so twice."""
-        if not self._deaths.poison(record):
-            self._deaths.reading_alone(record)
-            return self._read(RecordBatch.of([record]))
-        size = len(record.value or b"")
+    def _deadly(self, batch: RecordBatch) -> list[Outgoing]:
+        """Reject a record that has killed the worker twice."""
+        record = batch.record(0)
         _log.error(
             "%s[%d]@%d (%d bytes) is rejected as poison: %s",
-            record.topic, record.partition, record.offset, size, _POISON,
+            record.topic, record.partition, record.offset, len(record.value or b""), _POISON,
         )  # fmt: skip
         return self._poison(record, f"poison: {_POISON}")
+
+    def _failed(self, batch: RecordBatch, error: Exception) -> list[Outgoing]:
+        """Reject a record whose reading raises an error that nobody has foreseen."""
+        record = batch.record(0)
+        return self._poison(record, self._first.poison(record, error))
 
     def _poison(self, record: Record, reason: str) -> list[Outgoing]:
         """Reject a record unread, whatever it is; a tombstone of these forgets nothing."""
@@ -338,22 +315,13 @@ class Fingerprint:
             *self._covered(batch.place, batch.end, [record.offset], batch),
         ]
 
-    def _read(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
-        """Return the frames and rejections of some documents, and the rejections of poison."""
-        done = guarded(batches, self._read_together, _halves, self._failed)
-        return list(chain.from_iterable(done))
-
-    def _failed(self, batches: Sequence[RecordBatch], error: Exception) -> list[Outgoing]:
-        record = batches[0].record(0)
-        return self._poison(record, self._first.poison(record, error))
-
     def _read_together(self, batches: Sequence[RecordBatch]) -> list[Outgoing]:
         """Return the frames and rejections of some documents; count nothing if that fails."""
-        textless, tally, rejects = self._textless, self._tally.copy(), self._guard.burst
+        textless, tally, rejects = self._textless, self._tally.copy(), self._rejects.burst
         try:
             outgoing, following = self._made(batches)
         except Exception:
-            self._textless, self._tally, self._guard.burst = textless, tally, rejects
+            self._textless, self._tally, self._rejects.burst = textless, tally, rejects
             raise
         self._next |= following
         for batch in batches:
@@ -479,14 +447,13 @@ class Fingerprint:
 
     def _note_rejected(self, record: Record, error: Unreadable) -> None:
         """Count a document that can't be read; log the first for each reason."""
-        value = record.value or b""
         said = f"rejected: {error}"
         self._count_rejected(error.code)
         if error.code == NULL_TEXT:
             said += "; for the deletes of a change feed see documents.deletes"
             self._textless += 1
             self._look(record)
-        self._guard.rejected(error, value)
+        self._rejects.rejected(error, record.value or b"")
         self._first.tell(error.code, record, said)
 
     def _count_rejected(self, code: str, count: int = 1) -> None:

@@ -10,44 +10,99 @@ The first record of each kind of trouble is a line in the log; metrics count the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
 
-from worker.bus import BusError, Record
+from worker.bus import BusError, Record, RecordBatch
+from worker.bus.deadly_documents import DeadlyDocuments
 from worker.stages.base import StageError
 from worker.visible import excerpt
 
-WorkT = TypeVar("WorkT")
+_CHARACTERS = 400
+_CAUSE_CHARACTERS = 200
+
+
+class Part(Protocol):
+    """Records that are read together: those of a batch, or the payloads of a frame."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def rows(self, low: int, high: int) -> Self:
+        """Return some of them."""
+
+    def record(self, row: int) -> Record:
+        """Return one of them."""
+
+
+PartT = TypeVar("PartT", bound=Part)
 DoneT = TypeVar("DoneT")
 
 
-def guarded(
-    work: WorkT,
-    read: Callable[[WorkT], DoneT],
-    halves: Callable[[WorkT], tuple[WorkT, WorkT] | None],
-    failed: Callable[[WorkT, Exception], DoneT],
-) -> list[DoneT]:
-    """Return what ``read`` returns of some work, or of its parts, in order.
+@dataclass(frozen=True, slots=True)
+class Guard(Generic[PartT, DoneT]):
+    """Reads records, so that one whose reading fails, or kills the worker, costs itself alone.
 
-    ``halves`` returns None for a single record; of one whose reading fails, ``failed`` returns
-    what becomes of it. ``read`` must change nothing when it fails.
-
-    Raises:
-        StageError, BusError: what these say is not of a record.
+    Attributes:
+        deaths: the documents that the worker has died of.
+        read: reads parts together; it must change nothing when it fails.
+        failed: what becomes of a single record whose reading has failed.
+        poison: what becomes of a single record that the worker died of twice; it isn't read.
     """
-    try:
-        return [read(work)]
-    except (StageError, BusError):
-        raise
-    except Exception as error:  # noqa: BLE001 -- whatever a reader raises
-        parts = halves(work)
-        if parts is None:
-            return [failed(work, error)]
-    return [done for part in parts for done in guarded(part, read, halves, failed)]
+
+    deaths: DeadlyDocuments
+    read: Callable[[Sequence[PartT]], DoneT]
+    failed: Callable[[PartT, Exception], DoneT]
+    poison: Callable[[PartT], DoneT]
+
+    def done(self, parts: Sequence[PartT], batches: Sequence[RecordBatch]) -> list[DoneT]:
+        """Return what becomes of the parts, in order; ``batches`` have the same records.
+
+        Raises:
+            StageError, BusError: what these say is not of a record.
+        """
+        deaths = self.deaths
+        try:
+            if deaths.careful(batches):
+                singles = (part.rows(at, at + 1) for part in parts for at in range(len(part)))
+                done = [made for single in singles for made in self._alone(single)]
+            else:
+                deaths.reading({batch.place: batch.end for batch in batches})
+                done = self.by_halves(parts)
+        except (StageError, BusError):
+            deaths.done()  # It is no death, and of no record.
+            raise
+        deaths.done()
+        return done
+
+    def _alone(self, single: PartT) -> list[DoneT]:
+        """Read a record that may kill the worker, unless it has done so twice."""
+        record = single.record(0)
+        if self.deaths.poison(record):
+            return [self.poison(single)]
+        self.deaths.reading_alone(record)
+        return self.by_halves([single])
+
+    def by_halves(self, parts: Sequence[PartT]) -> list[DoneT]:
+        """Read parts together; if that fails, read each half by itself."""
+        try:
+            return [self.read(parts)]
+        except (StageError, BusError):
+            raise
+        except Exception as error:  # noqa: BLE001 -- whatever a reader raises
+            if len(parts) == 1 and len(parts[0]) <= 1:
+                return [self.failed(parts[0], error)]
+        return [made for half in _halves(parts) for made in self.by_halves(half)]
 
 
-_CHARACTERS = 400
-_CAUSE_CHARACTERS = 200
+def _halves(parts: Sequence[PartT]) -> tuple[Sequence[PartT], Sequence[PartT]]:
+    if len(parts) > 1:
+        middle = len(parts) // 2
+        return parts[:middle], parts[middle:]
+    (part,) = parts
+    middle = len(part) // 2
+    return [part.rows(0, middle)], [part.rows(middle, len(part))]
 
 
 class FirstCases:

@@ -19,7 +19,7 @@ from worker.stages.base import NOTHING, Burst
 from worker.stages.framing import Framer
 from worker.stages.order import Coverage, follow, placed
 from worker.stages.payloads import Payloads
-from worker.stages.replacement import Found, Replacement, Signer
+from worker.stages.replacement import FoundPayloads, Replacement, Signer
 from worker.topology import Topology
 from worker.wire.codec import NO_FRAME, HandOver, encode, hand_over
 from worker.wire.fingerprints import document_bytes
@@ -189,7 +189,7 @@ class Refingerprint:
                 wanted.setdefault(one.replacement.partition, one.wanted)
         return wanted
 
-    def _found(self) -> list[tuple[Replacement, list[Found]]]:
+    def _found(self) -> list[FoundPayloads]:
         """Return the payloads that are here, by frame; those that are gone are set aside."""
         found = []
         reached = {partition: self._payloads.reached(partition) for partition in self._wanted()}
@@ -202,7 +202,7 @@ class Refingerprint:
             if gone:
                 self._gone(frame.partition, gone)
             if here:
-                found.append((frame, here))
+                found.append(FoundPayloads(frame, here))
         return found
 
     def _gone(self, partition: int, offsets: Sequence[int]) -> None:

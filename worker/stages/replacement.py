@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from lsh import Fingerprinter
 from lsh._core import Signed as Signature
-from worker.bus import BusError, Record, RecordBatch
+from worker.bus import Record, RecordBatch
 from worker.bus.deadly_documents import DeadlyDocuments
 from worker.corrections.request import CorrectionError
 from worker.formats.base import DocumentFormat
@@ -27,7 +28,7 @@ from worker.stages.framing import (
     checksum,
     signed_correction,
 )
-from worker.stages.guard import FirstCases, guarded
+from worker.stages.guard import FirstCases, Guard
 from worker.stages.order import Placed
 from worker.wire.corrections import Correction
 from worker.wire.fingerprints import FingerprintFrame
@@ -175,21 +176,28 @@ class _Part(NamedTuple):
     shingles: npt.NDArray[np.uint32]
 
 
-_Payloads = Sequence[tuple[Replacement, Sequence[Found]]]
+@dataclass(frozen=True, slots=True)
+class FoundPayloads:
+    """Payloads that are here, of documents of one frame."""
+
+    frame: Replacement
+    found: Sequence[Found]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.found)
+
+    def rows(self, low: int, high: int) -> FoundPayloads:
+        """Return some of them."""
+        return FoundPayloads(self.frame, self.found[low:high])
+
+    def record(self, row: int) -> Record:
+        """Return one of them."""
+        return self.found[row].record
 
 
-def _batches(found: _Payloads) -> list[RecordBatch]:
-    return RecordBatch.of(one.record for _, payloads in found for one in payloads)
-
-
-def _halves(found: _Payloads) -> tuple[_Payloads, _Payloads] | None:
-    """Return the two halves of some payloads; None of a single one."""
-    if len(found) > 1:
-        middle = len(found) // 2
-        return found[:middle], found[middle:]
-    frame, payloads = found[0]
-    middle = len(payloads) // 2
-    return ([(frame, payloads[:middle])], [(frame, payloads[middle:])]) if middle else None
+def _batches(parts: Sequence[FoundPayloads]) -> list[RecordBatch]:
+    return RecordBatch.of(found.record for part in parts for found in part.found)
 
 
 class Signer:
@@ -204,26 +212,15 @@ class Signer:
         reader.waiting = deaths.waiting
         self._fingerprinter = fingerprinter
         self._first = FirstCases(_log)
+        self._guard = Guard(deaths, self._sign_together, self._failed, self._deadly)
 
-    def sign(self, found: _Payloads) -> None:
+    def sign(self, parts: Sequence[FoundPayloads]) -> None:
         """Give each frame the fingerprints of its payloads; set aside what can't be read.
 
         Raises:
             StageError: a payload is not that of the document that was judged.
         """
-        batches = _batches(found)
-        try:
-            if self.deaths.careful(batches):
-                for frame, payloads in found:
-                    for one in payloads:
-                        self._sign_alone(frame, one)
-            else:
-                self.deaths.reading({batch.place: batch.end for batch in batches})
-                self._sign(found)
-        except (StageError, BusError):
-            self.deaths.done()
-            raise
-        self.deaths.done()
+        self._guard.done(parts, _batches(parts))
 
     def corrections(self, frame: Replacement) -> list[Correction]:
         """Return what people correct in a frame, with fingerprints of the allowed texts."""
@@ -236,13 +233,10 @@ class Signer:
                 _log.warning("allowance %r is left out of the new index: %s", ident, error)
         return signed
 
-    def _sign_alone(self, frame: Replacement, found: Found) -> None:
-        """Sign a document that may kill the worker, unless it has done so twice."""
-        record = found.record
-        if not self.deaths.poison(record):
-            self.deaths.reading_alone(record)
-            self._sign([(frame, [found])])
-            return
+    @staticmethod
+    def _deadly(part: FoundPayloads) -> None:
+        """Leave out a document that has killed the worker twice."""
+        record = part.record(0)
         _log.error(
             "%s[%d]@%d (%d bytes) is left out of the new index as poison: the worker died twice"
             " while it read this document",
@@ -251,38 +245,34 @@ class Signer:
                 "topic": record.topic, "partition": record.partition, "offset": record.offset
             },
         )  # fmt: skip
-        frame.set_aside(found.row, "poison")
+        part.frame.set_aside(part.found[0].row, "poison")
 
-    def _sign(self, found: _Payloads) -> None:
-        """Read payloads and make their fingerprints; what nobody can read is left out as poison."""
-        guarded(found, self._sign_together, _halves, self._failed)
+    def _failed(self, part: FoundPayloads, error: Exception) -> None:
+        """Leave out a document whose reading raises an error that nobody has foreseen."""
+        self._first.poison(part.record(0), error)
+        part.frame.set_aside(part.found[0].row, "poison")
 
-    def _failed(self, found: _Payloads, error: Exception) -> None:
-        frame, (one,) = found[0]
-        self._first.poison(one.record, error)
-        frame.set_aside(one.row, "poison")
-
-    def _sign_together(self, found: _Payloads) -> None:
+    def _sign_together(self, parts: Sequence[FoundPayloads]) -> None:
         """Read payloads and make their fingerprints in one batch; change nothing if that fails."""
-        self._reader.prepare(_batches(found))
+        self._reader.prepare(_batches(parts))
         texts: list[str] = []
-        parts: list[tuple[Replacement, list[int]]] = []
+        rows_of: list[tuple[Replacement, list[int]]] = []
         unreadable: list[tuple[Replacement, int]] = []
-        for frame, payloads in found:
+        for part in parts:
             rows: list[int] = []
-            for one in payloads:
-                text = self._text(one)
+            for found in part.found:
+                text = self._text(found)
                 if text is None:
-                    unreadable.append((frame, one.row))
+                    unreadable.append((part.frame, found.row))
                 else:
-                    rows.append(one.row)
+                    rows.append(found.row)
                     texts.append(text)
-            parts.append((frame, rows))
+            rows_of.append((part.frame, rows))
         signed = self._fingerprinter.sign(texts)
         for frame, row in unreadable:
             frame.set_aside(row, "unreadable")
         first = 0
-        for frame, rows in parts:
+        for frame, rows in rows_of:
             frame.sign(rows, signed, first)
             first += len(rows)
 

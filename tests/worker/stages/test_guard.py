@@ -25,12 +25,13 @@ from tests.support.stages import (
     records,
 )
 from worker.bus import Away, Record, RecordBatch
+from worker.bus.deadly_documents import DeadlyDocuments
 from worker.formats.base import DocumentOptions
 from worker.formats.registry.client import Fetched
 from worker.formats.registry.documents import RegistryFormat
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
-from worker.stages.guard import guarded
+from worker.stages.guard import Guard
 from worker.stages.reject_limit import RejectLimit
 from worker.wire.codec import decode
 from worker.wire.fingerprints import FingerprintFrame
@@ -55,25 +56,33 @@ class Surprised(Fingerprinter):
         return super().sign(texts)
 
 
-@given(st.integers(1, 60), st.sets(st.integers(0, 59)))
-def test_whatever_fails_the_others_are_done_in_order(count: int, bad: set[int]) -> None:
+@given(st.integers(1, 60), st.sets(st.integers(0, 59)), st.integers(1, 4))
+def test_whatever_fails_the_others_are_done_in_order(
+    count: int, bad: set[int], partitions: int
+) -> None:
     calls = 0
 
-    def read(work: list[int]) -> list[str]:
+    def read(parts: Sequence[RecordBatch]) -> list[str]:
         nonlocal calls
         calls += 1
-        if bad.intersection(work):
+        offsets = [record.offset for part in parts for record in part]
+        if bad.intersection(offsets):
             raise ValueError
-        return [str(one) for one in work]
+        return [str(offset) for offset in offsets]
 
-    def halves(work: list[int]) -> tuple[list[int], list[int]] | None:
-        middle = len(work) // 2
-        return (work[:middle], work[middle:]) if middle else None
+    def failed(part: RecordBatch, error: Exception) -> list[str]:
+        assert isinstance(error, ValueError)
+        return [f"failed {part.record(0).offset}"]
 
-    done = guarded(list(range(count)), read, halves, lambda work, _: [f"failed {work[0]}"])
-    expected = [f"failed {one}" if one in bad else str(one) for one in range(count)]
+    guard = Guard(DeadlyDocuments("documents"), read, failed, lambda _: ["never"])
+    share = -(-count // partitions)
+    batches = RecordBatch.of(
+        Record("documents", offset // share, offset, -1, None, None) for offset in range(count)
+    )
+    done = guard.done(batches, batches)
+    expected = [f"failed {at}" if at in bad else str(at) for at in range(count)]
     assert list(chain.from_iterable(done)) == expected
-    assert calls <= 1 + len(bad) * 2 * count.bit_length()
+    assert calls <= 1 + len(bad) * 2 * (count.bit_length() + 1)
 
 
 @pytest.mark.parametrize("bad", [(0,), (7,), (3, 4), (0, 5, 9), tuple(range(10))])
