@@ -52,26 +52,6 @@ def reported() -> Iterator[None]:
 
 
 @contextmanager
-def last_line(kind: str | None, *, begun: bool) -> Iterator[None]:
-    """If ``kind`` is json, log an error and exit with its status; else pass it on.
-
-    ``begun``: whether the log is set up. It isn't while settings are read.
-    """
-    try:
-        yield
-    except Exception as error:
-        if kind != "json":
-            raise
-        if not begun:
-            from worker.process.logs import set_up  # noqa: PLC0415 -- only after an error
-
-            set_up("info", "json")
-        status = status_of(error)
-        _log.critical("%s", error, exc_info=error if status is None else None)
-        sys.exit(EXIT_FAILED if status is None else status)
-
-
-@contextmanager
 def ending_at_once() -> Iterator[Callable[[], None]]:
     """End the process when what is done within is over, if what this yields was called.
 

@@ -43,18 +43,6 @@ App = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Application name: the prefix of topics and groups."),
 ]
-LogLevel = Annotated[
-    str | None,
-    typer.Option(metavar="LEVEL", help="Lowest level to log: debug, info, warning or error."),
-]
-LogFormat = Annotated[
-    str | None,
-    typer.Option(metavar="FORMAT", help="Format of log lines: text or json."),
-]
-Http = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT", help="Address for metrics and health."),
-]
 StateDir = Annotated[
     Path | None,
     typer.Option(
@@ -202,14 +190,6 @@ def for_files(
 
 def _dotted(given: Mapping[str, object]) -> dict[str, object]:
     return {name.replace("__", "."): value for name, value in given.items()}
-
-
-def address(given: str | None) -> tuple[str | None, str | None]:
-    """Split ``host:port``, ``[v6]:port``, ``:port`` or ``port``."""
-    if given is None:
-        return None, None
-    host, _, port = given.rpartition(":")
-    return host.strip("[]") or None, port
 
 
 @contextmanager
