@@ -28,7 +28,7 @@ from bench.report import Target
 from lsh import Choice
 from lsh.exact import jaccard
 from worker.cli.evaluate import judge
-from worker.offline.evaluation import (
+from worker.measuring.evaluation import (
     BELOW,
     CLEAR,
     Evaluation,

@@ -36,7 +36,7 @@ OTHERS: Final = {
     "worker.groups.rows": "rows that only this process writes, with RocksDB's checksums",
     "worker.groups.store": "rows that only this process writes, with RocksDB's checksums",
     "worker.groups.clock": "rows that only this process writes, with RocksDB's checksums",
-    "worker.offline.evaluation": "verdicts of the same process",
+    "worker.measuring.evaluation": "verdicts of the same process",
     "worker.corrections.service": "notes, which frames with others are refused for",
     "worker.serve.correcting": "the same",
     "worker.settings.loading": "the settings of who starts it",

@@ -4,32 +4,71 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from lsh import format_lines, repeated_lines
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import (
+    Config,
+    Encoding,
+    FileFormat,
+    Files,
+    FollowLinks,
+    IdField,
+    TextField,
+    Threshold,
+    for_files,
+)
 from worker.cli.progress_bar import byte_progress
-from worker.cli.rejects import Texts
-from worker.files.named_files import Argument
-from worker.files.reading import Reading
-from worker.settings.model import Settings
+from worker.cli.reading import Texts
 from worker.visible import counted, tell
 
 
 def boilerplate(
-    settings: Settings,
-    files: Sequence[Argument],
-    reading: Reading,
+    files: Files,
     *,
-    share: float,
-    least: int,
-    sample: int,
+    share: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            min=0,
+            max=1,
+            help="Least share of the different documents that have a listed line.",
+        ),
+    ] = 0.001,
+    least: Annotated[
+        int,
+        typer.Option(metavar="N", min=2, help="Least number of them that have it."),
+    ] = 5,
+    sample: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Look at the first N documents.")
+    ] = 100_000,
+    threshold: Threshold = None,
+    config: Config = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
+    follow_links: FollowLinks = False,
+    id_field: IdField = None,
+    text_field: TextField = None,
 ) -> None:
-    """Print the list, and a summary on standard error.
+    """List the lines that stand in many documents: footers, menus, cookie banners.
 
-    Raises:
-        CommandError: a file can't be read, too many documents can't, or none can be judged.
+    Look the list over, delete what is no boilerplate, and set similarity.boilerplate to its file.
+
+    Documents that nearly repeat an earlier one don't count: a story that many sites
+    print is no boilerplate.
     """
+    settings, reading = for_files(
+        config,
+        format_,
+        encoding,
+        follow_links=follow_links,
+        similarity__threshold=threshold,
+        documents__id_field=id_field,
+        documents__text_fields=text_field or None,
+    )
     texts = Texts(settings, files, reading)
     with byte_progress(texts.total, shown=sys.stderr.isatty()) as advance:
         found = (text for _, text in texts.read(sample, advance))

@@ -8,25 +8,35 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from types import FrameType
+from typing import Annotated
+
+import typer
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.hints import Hints
+from worker.cli.options import (
+    DOCUMENTS,
+    Config,
+    Containment,
+    Encoding,
+    FileFormat,
+    FollowLinks,
+    IdField,
+    TextField,
+    Threshold,
+    for_files,
+)
 from worker.cli.progress_bar import byte_progress
-from worker.cli.rejects import finish, say
+from worker.cli.reading import Report, say
 from worker.cli.run_groups import RunGroups
 from worker.files.errors import of_file
 from worker.files.inputs import Inputs
-from worker.files.named_files import Argument
 from worker.files.output import Output
-from worker.files.reading import Reading
-from worker.files.tables import VerdictWriter
 from worker.files.verdicts import format_of, writer_for
-from worker.formats.choice import document_format, watched_fields
-from worker.formats.first_documents import TextWatch
+from worker.formats.choice import document_format
 from worker.index.errors import HeaderMismatch
 from worker.offline.filter import Counts, Line, OfflineFilter, Verdict
 from worker.offline.state_versions import StateError, StateVersions
@@ -35,38 +45,210 @@ from worker.settings.model import Settings
 from worker.visible import counted
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The inputs, the output and the mode of a run."""
+def dedupe(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON Lines, CSV, Parquet, text, HTML, mail or WARC, also compressed; a directory,"
+            " or a pattern in quotes. Each may be at an address (s3, gs, az, https, hf). Arguments"
+            " are read in their order. Default, and -: standard input.",
+        ),
+    ] = None,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="Output: JSON Lines, or a table if it is named .csv, .tsv or .parquet. Default:"
+            " standard output.",
+        ),
+    ] = None,
+    unique_only: Annotated[
+        bool,
+        typer.Option(
+            "--unique-only",
+            help="Write the lines or rows of unique documents, unchanged, instead of verdicts.",
+        ),
+    ] = False,
+    keep_columns: Annotated[
+        bool,
+        typer.Option(
+            "--keep-columns",
+            help="Write the rows of tables, with the verdicts in columns beside: of CSV to a .csv"
+            " or .tsv, of Parquet to a .parquet.",
+        ),
+    ] = False,
+    keep_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--keep-formulas",
+            help="Write verdicts to a .csv or .tsv without the apostrophe that keeps spreadsheets"
+            " from running a cell that begins with =, +, - or @.",
+        ),
+    ] = False,
+    groups: Annotated[
+        bool,
+        typer.Option(
+            "--groups",
+            help="Also name the group of each document: all that matches connect. The output is"
+            " written when all documents are judged.",
+        ),
+    ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Keep the index here, to compare with documents of earlier runs."
+        ),
+    ] = None,
+    threshold: Threshold = None,
+    containment: Containment = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="Forget documents after this time: 30d, 12h, 90m, 45s, 1d12h. Default: never.",
+        ),
+    ] = None,
+    same_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="What happens when an id comes again. The document is judged like any other"
+            " (duplicate), takes the place of the earlier one (replace), or counts as the same"
+            " again (ignore). Default: duplicate.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with status 1 if a document was rejected.")
+    ] = False,
+    shards: Annotated[
+        int | None,
+        typer.Option(metavar="P", help="Shards of the index; verdicts stay the same. Default: 1."),
+    ] = None,
+    config: Config = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
+    follow_links: FollowLinks = False,
+    id_field: IdField = None,
+    text_field: TextField = None,
+    time_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="F",
+            help="Field with the time. Default: none; a document's time is that of the run.",
+            rich_help_panel=DOCUMENTS,
+        ),
+    ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="What that field holds: auto (ISO 8601, RFC 822, or a number that can only be"
+            " seconds, ms, µs or ns since 1970), seconds, milliseconds, microseconds, nanoseconds,"
+            " excel, or a pattern such as %Y%m%d. Default: auto.",
+            rich_help_panel=DOCUMENTS,
+        ),
+    ] = None,
+) -> None:
+    """Judge the documents in files: unique, duplicate (and of what), or rejected (and why).
 
-    files: Sequence[Argument]
-    reading: Reading
-    out: Path | None = None
-    unique_only: bool = False
-    keep_columns: bool = False
-    keep_formulas: bool = False
-    groups: bool = False
-    state: Path | None = None
-    strict: bool = False
+    A document is a line, a row, a mail, a record, or a file of text. It is a duplicate if it
+    matches an earlier one. One without an id is FILE:LINE. The output is a JSON object per line.
+    """
+    _check_modes(unique_only=unique_only, keep_columns=keep_columns, groups=groups)
+    if format_of(out) != "csv" and keep_formulas:
+        raise CommandError("--keep-formulas: only if the output is named .csv or .tsv, with -o")
+    settings, reading = for_files(
+        config,
+        format_,
+        encoding,
+        follow_links=follow_links,
+        similarity__threshold=threshold,
+        similarity__containment=containment,
+        index__shards=shards,
+        index__window=window,
+        index__same_id=same_id,
+        documents__id_field=id_field,
+        documents__text_fields=text_field or None,
+        documents__time_field=time_field,
+        documents__time_format=time_format,
+    )
+    with _reported(state), _raising_on_signals() as hold:
+        limit()
+        began = monotonic()
+        documents = document_format(settings)
+        with ExitStack() as stack:
+            inputs = stack.enter_context(
+                Inputs(files or [], settings.documents, replace(reading, state=state))
+            )
+            writer = writer_for(
+                out,
+                documents,
+                inputs,
+                unique_only=unique_only,
+                keep_columns=keep_columns,
+                keep_formulas=keep_formulas,
+            )
+            output = stack.enter_context(_output(out, inputs))
+            work = None
+            if state is not None:
+                versions = stack.enter_context(StateVersions(state))
+                work = stack.enter_context(versions.work(settings.documents))
+            directory = work.path if work else stack.enter_context(_scratch(output))
+            kept = None
+            if groups:
+                kept = stack.enter_context(RunGroups(documents, directory / "verdicts"))
+            report = Report(settings, documents, inputs)
+            stack.enter_context(_saying_warnings())
+            relax()
+            stack.enter_context(collecting())
+            with OfflineFilter(settings, directory, work.offsets if work else None) as judge:
+                with byte_progress(inputs.total, shown=_may_show(output)) as advance:
+                    for chunk, verdicts in _judged(settings, inputs, judge, report, advance):
+                        if kept is None:
+                            output.write(writer.encode(chunk, verdicts))
+                        else:
+                            kept.add(chunk, verdicts)
+                reached, report.counts.older = judge.reached(), judge.older
+            if not report.too_many:
+                for chunk, verdicts in kept.decided() if kept else ():
+                    output.write(writer.encode(chunk, verdicts))
+                hold()
+                output.write(writer.end())
+                output.commit()
+                if work is not None:
+                    work.commit(reached)
+        _summarise(report.counts, monotonic() - began)
+        report.finish(_unchanged(out, state))
+        if strict and report.counts.rejected:
+            sys.exit(EXIT_FAILED)
 
 
-def run_job(job: Job, settings: Settings) -> None:
-    """Judge all documents, and print a summary at the end.
+def _check_modes(*, unique_only: bool, keep_columns: bool, groups: bool) -> None:
+    if groups and unique_only:
+        raise CommandError("--groups and --unique-only: choose one")
+    if keep_columns and unique_only:
+        raise CommandError("--keep-columns and --unique-only: choose one")
+    if keep_columns and groups:
+        raise CommandError("--groups: can't be used with --keep-columns")
+
+
+@contextmanager
+def _reported(state: Path | None) -> Iterator[None]:
+    """Say what stopped a run.
 
     The output and then the state change at the very end. If a run is killed in between, the
     next one writes the same output again (docs/adr/0008-offline-state.md).
 
     Raises:
-        CommandError: a file can't be read or written, more than ``limits.reject_share`` of the
-            documents can't be read, or a signal stopped the run.
+        CommandError: the state can't be used, or a signal stopped the run.
+        FileError: a file can't be read or written.
     """
-    if job.keep_columns and job.groups:
-        raise CommandError("--groups: can't be used with --keep-columns")
-    if format_of(job.out) != "csv" and job.keep_formulas:
-        raise CommandError("--keep-formulas: only if the output is named .csv or .tsv, with -o")
     try:
-        with _raising_on_signals() as hold:
-            _run(job, settings, hold)
+        yield
     except _StoppedError as stopped:
         name = "interrupted" if stopped.number == signal.SIGINT else "terminated"
         raise CommandError(name, 128 + stopped.number) from None
@@ -77,77 +259,39 @@ def run_job(job: Job, settings: Settings) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        state = f"--state: {job.state}" if job.state else None
-        raise of_file(error, error.filename2 or error.filename or state) from None
+        whose = f"--state: {state}" if state else None
+        raise of_file(error, error.filename2 or error.filename or whose) from None
 
 
-def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
-    limit()
-    began = monotonic()
-    counts = Counts()
-    limits = settings.limits
-    documents = document_format(settings)
-    with ExitStack() as stack:
-        inputs = stack.enter_context(
-            Inputs(job.files, settings.documents, replace(job.reading, state=job.state))
-        )
-        writer = writer_for(
-            job.out,
-            documents,
-            inputs,
-            unique_only=job.unique_only,
-            keep_columns=job.keep_columns,
-            keep_formulas=job.keep_formulas,
-        )
-        _refuse_overwriting(job.out, inputs)
-        output = stack.enter_context(Output(job.out))
-        if inputs.has(output.file):
-            raise CommandError("standard output is one of the inputs; name another file with -o")
-        work = None
-        if job.state is not None:
-            state = stack.enter_context(StateVersions(job.state))
-            work = stack.enter_context(state.work(settings.documents))
-            directory = work.path
-        else:
-            directory = stack.enter_context(_scratch(output))
-        groups = None
-        if job.groups:
-            groups = stack.enter_context(RunGroups(documents, directory / "verdicts"))
-        texts = TextWatch(settings.parameters())
-        hints = Hints(documents, watched_fields(settings), inputs, say, texts=texts)
-        stack.enter_context(_saying_warnings())
-        relax()
-        stack.enter_context(collecting())
-        with OfflineFilter(settings, directory, work.offsets if work else None) as judge:
-            with byte_progress(inputs.total, shown=_may_show(output)) as advance:
-                for chunk in inputs.chunks(limits.record_bytes):
-                    hints.look(chunk)
-                    before = counts.documents
-                    verdicts = judge.judge(chunk)
-                    for line, verdict in zip(chunk, verdicts, strict=True):
-                        counts.add(line, verdict)
-                    _write(output, writer, groups, chunk, verdicts)
-                    advance(inputs.position, counts.documents)
-                    window_ends = before < limits.reject_window <= counts.documents
-                    if window_ends and counts.too_many_rejected(limits.reject_share):
-                        break
-            reached, counts.older = judge.reached(), judge.older
-        if not counts.too_many_rejected(limits.reject_share):
-            _write_kept(output, writer, groups)
-            hold()
-            output.write(writer.end())
-            output.commit()
-            if work is not None:
-                work.commit(reached)
-    _summarise(counts, monotonic() - began)
-    finish(counts, hints, settings, _after(job))
-    if job.strict and counts.rejected:
-        sys.exit(EXIT_FAILED)
-
-
-def _refuse_overwriting(out: Path | None, inputs: Inputs) -> None:
+def _output(out: Path | None, inputs: Inputs) -> Output:
+    """Return the output, which must be none of the inputs."""
     if out is not None and inputs.has(out):
         raise CommandError(f"-o {out} is one of the inputs; name another file")
+    output = Output(out)
+    if inputs.has(output.file):
+        output.close()
+        raise CommandError("standard output is one of the inputs; name another file with -o")
+    return output
+
+
+def _judged(
+    settings: Settings,
+    inputs: Inputs,
+    judge: OfflineFilter,
+    report: Report,
+    advance: Callable[[int, int], None],
+) -> Iterator[tuple[Sequence[Line], Sequence[Verdict]]]:
+    """Yield documents with their verdicts, unless too many of the first can't be read."""
+    window = settings.limits.reject_window
+    for chunk in inputs.chunks(settings.limits.record_bytes):
+        report.look(chunk)
+        before = report.counts.documents
+        verdicts = judge.judge(chunk)
+        report.add(chunk, verdicts)
+        yield chunk, verdicts
+        advance(inputs.position, report.counts.documents)
+        if before < window <= report.counts.documents and report.too_many:
+            break
 
 
 @contextmanager
@@ -160,26 +304,6 @@ def _scratch(output: Output) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="neardup-", ignore_cleanup_errors=True) as name:
         yield Path(name)
-
-
-def _write(
-    output: Output,
-    writer: VerdictWriter,
-    groups: RunGroups | None,
-    chunk: Sequence[Line],
-    verdicts: Sequence[Verdict],
-) -> None:
-    """Write verdicts, or keep them until all groups are known."""
-    if groups is None:
-        output.write(writer.encode(chunk, verdicts))
-    else:
-        groups.add(chunk, verdicts)
-
-
-def _write_kept(output: Output, writer: VerdictWriter, groups: RunGroups | None) -> None:
-    """Write what was kept."""
-    for chunk, verdicts in groups.decided() if groups is not None else ():
-        output.write(writer.encode(chunk, verdicts))
 
 
 def _may_show(output: Output) -> bool:
@@ -248,8 +372,8 @@ def _summarise(counts: Counts, seconds: float) -> None:
         say(f"{older} dated more than a window before now, and counted as of now")
 
 
-def _after(job: Job) -> str:
+def _unchanged(out: Path | None, state: Path | None) -> str:
     """Return what becomes of the output of a run in which too many can't be read."""
-    given = (("-o", job.out), ("--state", job.state))
+    given = (("-o", out), ("--state", state))
     kept = [f"{name} {path}" for name, path in given if path is not None]
     return f"; {' and '.join(kept)} {'is' if len(kept) == 1 else 'are'} unchanged" if kept else ""

@@ -9,15 +9,17 @@ from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from lsh import Parameters, normalise
 from worker.cli.comparison import compared
+from worker.cli.options import serve_extra
 from worker.cli.progress_bar import byte_progress
 from worker.cli.screen import line
 from worker.files.inputs import Inputs
@@ -42,8 +44,22 @@ class _Pair(NamedTuple):
     similarity: float
 
 
-def demo() -> None:
-    """Filter the samples and show the result."""
+def demo(
+    *,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Show them on the page of `neardup serve`, until Ctrl-C."),
+    ] = False,
+) -> None:
+    r"""Filter bundled sample documents, and show the duplicates found.
+
+    `--page` needs the extra `neardup\[serve]`, and no Kafka.
+    """
+    if page:
+        with serve_extra():
+            from worker.cli.demo_page import show_page  # noqa: PLC0415 -- needs an extra
+        show_page()
+        return
     settings = offline_settings()
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(

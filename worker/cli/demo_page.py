@@ -23,7 +23,6 @@ import typer
 from worker.app import Application
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
-from worker.cli.demo import SAMPLES
 from worker.files.inputs import Inputs
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
@@ -63,7 +62,7 @@ def samples(settings: Settings) -> list[bytes]:
     """Return the bundled samples, as they would be on the topic of the documents."""
     with (
         as_file(files("worker") / "samples") as folder,
-        Inputs([folder / name for name in SAMPLES], settings.documents) as inputs,
+        Inputs(sorted(folder.glob("*.jsonl.gz")), settings.documents) as inputs,
     ):
         chunks = inputs.chunks(settings.limits.record_bytes)
         return [line.value for chunk in chunks for line in chunk if line.complete]

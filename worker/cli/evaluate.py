@@ -6,24 +6,37 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich import box
 from rich.table import Table
 
 from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.hints import Hints
 from worker.cli.labels import labelled_pairs, numbered
-from worker.cli.pictures import draw_evaluation, drawable
+from worker.cli.options import (
+    Config,
+    Containment,
+    Encoding,
+    FileFormat,
+    Files,
+    FollowLinks,
+    IdField,
+    Json,
+    Picture,
+    TextField,
+    Threshold,
+    for_files,
+)
 from worker.cli.progress_bar import byte_progress, share_progress
-from worker.cli.rejects import finish, say
+from worker.cli.reading import Report
 from worker.cli.screen import print_json, screen
 from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import Reading as ReadAs
-from worker.formats.choice import document_format, watched_fields
-from worker.formats.first_documents import TextWatch
-from worker.offline.evaluation import (
+from worker.formats.choice import document_format
+from worker.measuring.evaluation import (
     Evaluation,
     Labelled,
     Reading,
@@ -32,28 +45,51 @@ from worker.offline.evaluation import (
     evaluate_labels,
     far_below,
 )
-from worker.offline.evaluation import (
+from worker.measuring.evaluation import (
     evaluate as compare,
 )
-from worker.offline.filter import Counts, OfflineFilter
+from worker.measuring.pictures import draw_evaluation, drawable
+from worker.offline.filter import OfflineFilter
 from worker.settings.model import Settings
 from worker.visible import counted
 
 
 def evaluate(
-    settings: Settings,
-    files: Sequence[Argument],
-    read_as: ReadAs,
+    files: Files,
     *,
-    pairs: Path | None,
-    picture: Path | None,
-    as_json: bool,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PAIRS",
+            help="Pairs of ids that somebody calls duplicates: a line for each, separated by a"
+            " tab.",
+        ),
+    ] = None,
+    picture: Picture = None,
+    threshold: Threshold = None,
+    containment: Containment = None,
+    as_json: Json = False,
+    config: Config = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
+    follow_links: FollowLinks = False,
+    id_field: IdField = None,
+    text_field: TextField = None,
 ) -> None:
-    """Judge the documents, compare with the truth, and print the result.
+    """Measure how right the filter is on your documents.
 
-    Raises:
-        CommandError: a file can't be read or written, or no document can be judged.
+    Judge them as `neardup dedupe` does, compute the exact similarity of all pairs, and compare.
     """
+    settings, read_as = for_files(
+        config,
+        format_,
+        encoding,
+        follow_links=follow_links,
+        similarity__threshold=threshold,
+        similarity__containment=containment,
+        documents__id_field=id_field,
+        documents__text_fields=text_field or None,
+    )
     if picture is not None:
         drawable(picture)
     labels = None if pairs is None else labelled_pairs(pairs)
@@ -97,24 +133,21 @@ def judge(
     """
     documents = document_format(settings)
     reading = Reading(documents, settings.parameters(), exact=exact)
-    counts = Counts()
     with (
         Inputs(files, settings.documents, read_as) as inputs,
         tempfile.TemporaryDirectory(prefix="neardup-", ignore_cleanup_errors=True) as folder,
         OfflineFilter(settings, Path(folder)) as filter_,
         byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
     ):
-        texts = TextWatch(settings.parameters())
-        hints = Hints(documents, watched_fields(settings), inputs, say, texts=texts)
+        report = Report(settings, documents, inputs)
         for chunk in inputs.chunks(settings.limits.record_bytes):
-            hints.look(chunk)
+            report.look(chunk)
             verdicts = filter_.judge(chunk)
             reading.add(chunk, verdicts)
-            for line, verdict in zip(chunk, verdicts, strict=True):
-                counts.add(line, verdict)
-            advance(inputs.position, counts.documents)
+            report.add(chunk, verdicts)
+            advance(inputs.position, report.counts.documents)
         run = reading.run(filter_.comparisons)
-    finish(counts, hints, settings)
+    report.finish()
     return reading, run
 
 

@@ -120,6 +120,12 @@ TextField = Annotated[
         rich_help_panel=DOCUMENTS,
     ),
 ]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE", help="Documents, as `neardup dedupe` reads them; -: standard input."
+    ),
+]
 Picture = Annotated[
     Path | None,
     typer.Option(

@@ -7,14 +7,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
+import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import DOCUMENTS, App, Config, IdField, Json, Server, TextField
 from worker.cli.screen import line, print_json, screen, shown
 from worker.files.reading import KINDS, TEXTS, suffix_of
 from worker.formats.unreadable import Unreadable
@@ -23,41 +25,88 @@ from worker.offline.state_versions import StateError
 from worker.serve.answers import Answer, Found, Met, Reply, encoded, rejected
 from worker.serve.asking import Asker
 from worker.serve.pages import PATH
-from worker.serve.questions import Question, Questions
+from worker.serve.questions import Questions
 from worker.serve.state import StateShards
+from worker.settings.loading import load
 from worker.settings.model import Settings
 from worker.visible import counted, tell
 
 _MOST_BYTES = 64 << 20
 
 
-class Asked(NamedTuple):
-    """What to ask about: a text, or a file with a document; ``-`` is standard input."""
+def query(
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="A text; - is standard input."),
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="A file with one document, instead of a text: a .txt, .md, .html and the like"
+            " is one text, all else JSON. - is standard input.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Ask this directory of `dedupe --state`. Its parameters are used."
+        ),
+    ] = None,
+    server: Server = None,
+    config: Config = None,
+    app: App = None,
+    as_json: Json = False,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="json or text, whatever the file is named.",
+            rich_help_panel=DOCUMENTS,
+        ),
+    ] = None,
+    id_field: IdField = None,
+    text_field: TextField = None,
+) -> None:
+    """Show what a text or a document would match, and why. Nothing is written."""
+    if (text is None) == (file is None):
+        raise CommandError("TEXT, --file: give one of them")
+    if state is not None and server is not None:
+        raise CommandError("--state and --server: choose one")
+    kind = None if file is None else KINDS.get(suffix_of(file.name))
+    documents = {
+        "documents.format": format_ or ("text" if kind in TEXTS else None),
+        "documents.id_field": id_field,
+        "documents.text_fields": text_field or None,
+    }
+    if text is not None and is_file(text):
+        tell(f"neardup: {text} is a file; --file asks about what is in it")
+    if state is not None:
+        reply = _reply_of_state(text, file, state, config, documents)
+    else:
+        settings = load(config, {"app": app, **documents})
+        reply = _reply_of_server(text, file, Client.of(settings, server), settings)
+    _print(reply, as_json=as_json)
 
-    text: str | None
-    file: Path | None
 
-    @property
-    def format(self) -> str | None:
-        """Return what the document is by the name of its file, if that says so."""
-        kind = None if self.file is None else KINDS.get(suffix_of(self.file.name))
-        return "text" if kind in TEXTS else None
+def _content(text: str | None, file: Path | None) -> bytes:
+    """Return the text, or the document in a file; ``-`` is standard input.
 
-    def content(self) -> bytes:
-        """Return the text or the document.
-
-        Raises:
-            CommandError: the file can't be read.
-        """
-        try:
-            if self.text is not None and self.text != "-":
-                return self.text.encode(errors="surrogateescape")
-            if self.file is None or str(self.file) == "-":
-                return sys.stdin.buffer.read(_MOST_BYTES)
-            with self.file.open("rb") as file:
-                return file.read(_MOST_BYTES)
-        except OSError as error:
-            raise CommandError(f"{self.file}: {error.strerror}") from None
+    Raises:
+        CommandError: the file can't be read.
+    """
+    try:
+        if text is not None and text != "-":
+            return text.encode(errors="surrogateescape")
+        if file is None or str(file) == "-":
+            return sys.stdin.buffer.read(_MOST_BYTES)
+        with file.open("rb") as opened:
+            return opened.read(_MOST_BYTES)
+    except OSError as error:
+        raise CommandError(f"{file}: {error.strerror}") from None
 
 
 def is_file(text: str) -> bool:
@@ -65,68 +114,59 @@ def is_file(text: str) -> bool:
     return os.path.isfile(text)  # noqa: PTH113 -- the other one fails if a text is long
 
 
-def note_a_file(text: str | None) -> None:
-    """Say so if what is given as a text is the name of a file."""
-    if text is not None and is_file(text):
-        tell(f"neardup: {text} is a file; --file asks about what is in it")
-
-
-def ask_state(
-    asked: Asked,
+def _reply_of_state(
+    text: str | None,
+    file: Path | None,
     state: Path,
     config: Sequence[Path] | None,
     documents: Mapping[str, Any],
-    *,
-    as_json: bool,
-) -> None:
-    """Print what a state directory answers, with the parameters that it was made with.
+) -> Reply:
+    """Return what a state directory answers, with the parameters that it was made with.
 
     Raises:
-        CommandError: it can't be read, or the document can't be judged.
+        CommandError: it can't be read.
     """
     try:
         with StateShards(state) as shards:
             settings = shards.settings(config, documents)
-            answer = _answered(asked, settings, shards)
-            similarity, position = settings.similarity, shards.position
-            least = similarity.threshold, similarity.containment
-            reply = Reply(least[0], position, None, None, [answer], least[1])
+            questions, content = Questions(settings), _content(text, file)
+            question = (
+                questions.text(content.decode(errors="surrogateescape"))
+                if file is None
+                else questions.document(content)
+            )
+            if isinstance(question, Unreadable):
+                answer = rejected(question)
+            else:
+                asker = Asker(settings.topology(1).layout, settings.rules())
+                answer = asker.answers(shards, [question])[0]
+            similarity = settings.similarity
+            return Reply(
+                similarity.threshold, shards.position, None, None, [answer], similarity.containment
+            )
     except StateError as error:
         raise CommandError(str(error)) from None
     except StoreDamaged as error:
         raise CommandError(str(error), EXIT_FAILED) from None
-    _print(reply, as_json=as_json)
 
 
-def _answered(asked: Asked, settings: Settings, shards: StateShards) -> Answer:
-    questions = Questions(settings)
-    content = asked.content()
-    question: Question | Unreadable
-    if asked.file is None:
-        question = questions.text(content.decode(errors="surrogateescape"))
-    else:
-        question = questions.document(content)
-    if isinstance(question, Unreadable):
-        return rejected(question)
-    asker = Asker(settings.topology(1).layout, settings.rules())
-    return asker.answers(shards, [question])[0]
-
-
-def ask_server(asked: Asked, server: Client, settings: Settings, *, as_json: bool) -> None:
-    """Print what a server answers.
+def _reply_of_server(
+    text: str | None, file: Path | None, server: Client, settings: Settings
+) -> Reply:
+    """Return what a server answers.
 
     Raises:
-        CommandError: it can't be reached, isn't ready, or the document can't be judged.
+        CommandError: it can't be reached, isn't ready, or the text isn't UTF-8.
     """
-    content = asked.content()
-    if asked.file is None or settings.documents.format == "text":
+    content = _content(text, file)
+    if file is None or settings.documents.format == "text":
         try:
             body = json.dumps({"text": content.decode()}).encode()
         except UnicodeDecodeError:
             raise CommandError("invalid-utf8: the text is not UTF-8", EXIT_FAILED) from None
     else:
         body = b'{"document": %s}' % content
-    _print(server.post(PATH, body, Reply), as_json=as_json)
+    return server.post(PATH, body, Reply)
 
 
 def _print(reply: Reply, *, as_json: bool) -> None:

@@ -21,23 +21,23 @@ from worker.cli.options import KAFKA, OPERATE, WITHOUT_KAFKA
 COMMANDS = {
     WITHOUT_KAFKA: {
         "demo": (
-            "worker.cli.files_commands:demo",
+            "worker.cli.demo:demo",
             "Filter bundled sample documents, and show the duplicates found.",
         ),
         "dedupe": (
-            "worker.cli.files_commands:dedupe",
+            "worker.cli.dedupe:dedupe",
             "Judge the documents in files: unique, duplicate (and of what), or rejected (and why).",
         ),
         "evaluate": (
-            "worker.cli.measuring_commands:evaluate",
+            "worker.cli.evaluate:evaluate",
             "Measure how right the filter is on your documents.",
         ),
         "tune": (
-            "worker.cli.measuring_commands:tune",
+            "worker.cli.tune:tune",
             "Show what thresholds, bands and rows would find and cost on your documents.",
         ),
         "boilerplate": (
-            "worker.cli.measuring_commands:boilerplate",
+            "worker.cli.boilerplate:boilerplate",
             "List the lines that stand in many documents: footers, menus, cookie banners.",
         ),
         "explain": (
@@ -45,7 +45,7 @@ COMMANDS = {
             "Show why two documents are near duplicates, or are not.",
         ),
         "query": (
-            "worker.cli.files_commands:query",
+            "worker.cli.query:query",
             "Show what a text or a document would match, and why. Nothing is written.",
         ),
         "campaigns": (

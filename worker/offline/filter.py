@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory.bus import MemoryBus
 from worker.closing import Closing
-from worker.formats.unreadable import NULL_TEXT
+from worker.formats.base import DocumentFormat
+from worker.formats.unreadable import NULL_TEXT, Unreadable
 from worker.index.errors import HeaderMismatch, Unrecoverable
 from worker.metrics import table
 from worker.metrics.metric import Counter as CounterMetric
@@ -57,6 +58,16 @@ class Line(NamedTuple):
         """Return why an incomplete line is rejected."""
         too_large = f"too-large: the line has {self.size} bytes, far above limits.record_bytes"
         return self.fault or too_large
+
+
+def text_of(documents: DocumentFormat, line: Line) -> str | None:
+    """Return the text of a line; None if it can't be read."""
+    if not line.complete:
+        return None
+    try:
+        return documents.read(Record("", 0, 0, -1, line.key, line.value)).text
+    except Unreadable:
+        return None
 
 
 class Verdict(NamedTuple):

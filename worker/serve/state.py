@@ -15,8 +15,7 @@ from worker.index.keyspace import StoreHeader
 from worker.index.read_only import ReadOnlyStore
 from worker.index.store_reader import StoreReader
 from worker.offline.filter import offline_settings
-from worker.offline.read_alike import section_of
-from worker.offline.state_versions import current_index, recorded_documents
+from worker.offline.state_versions import current_index, recorded_documents, section_of
 from worker.settings.model import Settings
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import pytest
 from lsh import Fingerprinter, compare
 from tests.support.breadth import mostly_slow
 from tests.support.command_line import SAMPLES, dedupe, jsonl, neardup
-from worker.cli import pictures
+from worker.measuring import pictures
 from worker.offline.filter import offline_settings
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 3

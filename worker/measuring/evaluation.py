@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from lsh import Fingerprinter, Parameters, detection, pairwise_similarity, standard_error
 from lsh.exact import Nearest, SetsOfTexts, ShingleSets, contained, jaccard, nearest_earlier
 from lsh.tuning import CONTAINMENT_RATIO, sought
-from worker.bus import Record
 from worker.formats.base import DocumentFormat
-from worker.formats.unreadable import Unreadable
-from worker.offline.filter import Line, Verdict
+from worker.offline.filter import Line, Verdict, text_of
 
 CLEAR = 0.05
 """A document whose nearest is this far above the threshold must be found."""
@@ -280,16 +278,6 @@ class Reading:
         keys, sketches = np.concatenate(self._keys), np.concatenate(self._sketches)
         shared = (keys[left] == keys[right]).any(axis=1)
         return pairwise_similarity(sketches[left], sketches[right]), shared
-
-
-def text_of(documents: DocumentFormat, line: Line) -> str | None:
-    """Return the text of a line; None if it can't be read."""
-    if not line.complete:
-        return None
-    try:
-        return documents.read(Record("", 0, 0, -1, line.key, line.value)).text
-    except Unreadable:
-        return None
 
 
 def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -> Evaluation:

@@ -10,9 +10,8 @@ import numpy as np
 
 from lsh import Choice, Parameters, candidate_chance, detection, steepest
 from lsh.spectrum import Spectrum
-from worker.cli.errors import CommandError
-from worker.files.errors import of_file
-from worker.offline.evaluation import Evaluation, Reading, Truth
+from worker.files.errors import FileError, of_file
+from worker.measuring.evaluation import Evaluation, Reading, Truth
 from worker.visible import counted
 
 _SUFFIXES = (".pdf", ".png", ".svg")
@@ -22,14 +21,14 @@ def drawable(path: Path) -> None:
     """Check, before any work is done, that a picture can be drawn into this file.
 
     Raises:
-        CommandError: matplotlib is not installed, or the file can't be written.
+        FileError: matplotlib is not installed, or the file can't be written.
     """
     if find_spec("matplotlib") is None:
-        raise CommandError("--picture needs matplotlib: pip install 'neardup[plots]'")
+        raise FileError("--picture needs matplotlib: pip install 'neardup[plots]'")
     if path.suffix not in _SUFFIXES:
-        raise CommandError(f"--picture: {path}: must end in {', '.join(_SUFFIXES)}")
+        raise FileError(f"--picture: {path}: must end in {', '.join(_SUFFIXES)}")
     if not path.absolute().parent.is_dir():
-        raise CommandError(f"--picture: {path}: no such directory")
+        raise FileError(f"--picture: {path}: no such directory")
 
 
 def draw_evaluation(
@@ -38,7 +37,7 @@ def draw_evaluation(
     """Draw what was found by similarity, and estimates against exact similarities.
 
     Raises:
-        CommandError: the file can't be written.
+        FileError: the file can't be written.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra, and slow to load
 
@@ -92,7 +91,7 @@ def draw_tuning(path: Path, seen: Spectrum, choices: Sequence[tuple[float, Choic
     """Draw the curves of choices, each with its threshold, above the similarities of the sample.
 
     Raises:
-        CommandError: the file can't be written.
+        FileError: the file can't be written.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra, and slow to load
 

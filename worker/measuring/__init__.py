@@ -1,0 +1,1 @@
+"""Measures how right verdicts are, and what other rules would find."""
