@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.support.points import DONE, Fault
-from worker.assembly import Assembly
 from worker.bus.memory.bus import MemoryBus
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
@@ -15,6 +14,7 @@ from worker.index.store import BandStore
 from worker.loop.loop import Loop
 from worker.metrics.metrics import Metrics
 from worker.probe import Files, Point, Probe
+from worker.process.parts import Assembly
 from worker.settings.model import Settings
 from worker.stages.index import Index
 from worker.topology import STAGES, Topology

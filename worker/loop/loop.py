@@ -25,11 +25,9 @@ from worker.bus import (
     RecordBatch,
     TopicPartition,
 )
-from worker.loop.ages import Ages
-from worker.loop.inputs import Backlog, QuietInputs
+from worker.loop.inputs import Ages, Backlog, QuietInputs
 from worker.loop.options import LoopOptions
-from worker.loop.pace import Pace
-from worker.loop.transactions import Transactions
+from worker.loop.transactions import Pace, Transactions
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing

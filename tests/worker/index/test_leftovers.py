@@ -13,7 +13,6 @@ import pytest
 
 from tests.support.plans import taken_over
 from tests.support.texts import near_copies
-from worker.assembly import Assembly
 from worker.bus import Outgoing
 from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
@@ -26,6 +25,7 @@ from worker.loop.loop import Loop
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
+from worker.process.parts import Assembly
 from worker.settings.model import Settings
 from worker.topology import STAGES
 

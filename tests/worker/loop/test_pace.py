@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.loop.pace import Pace
+from worker.loop.transactions import Pace
 
 TIMEOUT = 4.0
 

@@ -6,7 +6,7 @@ import pytest
 
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
-from worker.process.reports import Reports, Seats, totals
+from worker.process.service import Reports, Seats, totals
 
 STAGES = ("fingerprint", "index", "route")
 SEATS = Seats(2, 4, 1, 2)

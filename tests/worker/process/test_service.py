@@ -21,7 +21,7 @@ from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.probes.probes import Health
-from worker.process.part import PartThread
+from worker.process.parts import PartThread
 from worker.process.service import Service, _pulse, show_what_is_built
 from worker.settings.loading import load
 from worker.stages.base import RestoreState, Status

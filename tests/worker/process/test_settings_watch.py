@@ -12,7 +12,7 @@ from tests.worker.admin.fake import FakeCluster
 from worker.admin.checks import topic_problems
 from worker.admin.problem import Problem
 from worker.bus import Unanswered
-from worker.process.settings_watch import SettingsWatch
+from worker.process.watchdog import SettingsWatch
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
 

@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.plans import taken_over
 from tests.worker.index.snapshots.published import FILES, HEADER, publish
-from worker.assembly import Assembly
 from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part
@@ -22,6 +21,7 @@ from worker.index.snapshots.soundness import Verification
 from worker.index.store import BandStore
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
+from worker.process.parts import Assembly
 from worker.settings.loading import load
 
 DAY = 86_400.0

@@ -9,7 +9,7 @@ import pytest
 from tests.support.copying import Copier
 from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory.bus import MemoryBus
-from worker.loop.ages import Ages
+from worker.loop.inputs import Ages
 from worker.loop.loop import Loop
 from worker.metrics import table
 from worker.metrics.metrics import Metrics

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from worker.assembly import Assembly
 from worker.bus import Member
 from worker.bus.careful import CarefulMember
 from worker.bus.memory.bus import MemoryBus
 from worker.generations.modes import Part
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
+from worker.process.parts import Assembly
 from worker.settings.loading import load
 
 Life = Callable[[], Assembly]
