@@ -17,11 +17,10 @@ from chaos.running import Ground
 from chaos.wire import Api, Header
 from localkafka.broker import Kafka, wait_until
 from worker.bus import Member, Outgoing, TopicPartition
-from worker.bus.kafka.brokers import FORGOTTEN
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.client_reports import FORGOTTEN, Queues
 from worker.bus.kafka.config import KafkaOptions, Value
 from worker.bus.kafka.producer import TransactionalProducer
-from worker.bus.kafka.queues import Queues
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow(ci=False)]
 

@@ -15,10 +15,10 @@ from worker.admin.cluster import Cluster
 from worker.bus import BusError, Offset, Outgoing, Record, TopicPartition, TopicRecreated
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.identities import Identities, id_in, metadata_of
+from worker.bus.kafka.log_ends import Ends
+from worker.bus.kafka.log_watcher import Watched, Watcher
 from worker.bus.kafka.reader import KafkaReader
-from worker.bus.kafka.watcher import Watched, Watcher
 
 
 def test_every_committed_offset_carries_the_id(kafka: Kafka, app_id: str) -> None:

@@ -8,8 +8,8 @@ from localkafka.broker import Kafka, wait_until
 from tests.support.kafka_harness import KafkaHarness
 from worker.bus import Outgoing, Queued
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.client_reports import Queues
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.queues import Queues
 
 pytestmark = pytest.mark.kafka
 

@@ -12,7 +12,7 @@ from localkafka.broker import FAST_FAULTS, Kafka, wait_until
 from worker.bus import Member, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.sessions import session_seconds
+from worker.bus.kafka.groups import session_seconds
 
 SESSION_SECONDS = int(FAST_FAULTS["group.consumer.session.timeout.ms"]) / 1_000
 SHORT_SECONDS = 2.0

@@ -24,8 +24,7 @@ TAKES_APART: Final = re.compile(
 OTHERS: Final = {
     "lsh.tuning": "numbers of its own",
     "lsh.mixing": "digests that it has just made",
-    "worker.bus.kafka.brokers": "librdkafka's statistics",
-    "worker.bus.kafka.queues": "librdkafka's statistics",
+    "worker.bus.kafka.client_reports": "librdkafka's statistics",
     "worker.bus.memory.topics": "a hash",
     "worker.cli.demo": "verdicts of the same process",
     "worker.cli.query": "what it has just written",

@@ -27,12 +27,12 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from worker.bus import BusError, Claim, Denied, LogTruncated, TopicPartition, Unanswered
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.ends import truncated_logs
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import again, asking, cause, refusal
 from worker.bus.kafka.groups import Committed, Offsets, committed_offsets, set_offsets
 from worker.bus.kafka.identities import present_ids, topic_ids
+from worker.bus.kafka.log_ends import truncated_logs
 from worker.bus.ranges import read_ranges
 from worker.settings.errors import ConfigurationError
 

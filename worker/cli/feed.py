@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from worker.admin.cluster import Cluster
 from worker.admin.plan import DEFAULT_MAX_BYTES
-from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.options import (

@@ -19,8 +19,8 @@ import typer
 from worker.admin.checks import verify
 from worker.admin.problem import Problem
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.client_reports import Queues
 from worker.bus.kafka.clients import check_clients
-from worker.bus.kafka.queues import Queues
 from worker.cli.errors import EXIT_FAILED, end, ending_at_once, status_of
 from worker.cli.options import settings_of
 from worker.metrics.metrics import Metrics

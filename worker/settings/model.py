@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from lsh import Parameters, choose, sufficient_slots
 from lsh.index import BucketRules
 from worker.bus.kafka.config import ClientMemory, KafkaOptions, Value
-from worker.bus.kafka.harmless_keys import HARMLESS
+from worker.bus.kafka.shown_keys import HARMLESS
 from worker.settings.documents import DocumentsSection, RegistrySection
 from worker.settings.judging import MOST_BANDS, IndexSection, SimilaritySection
 from worker.settings.memory import MemoryShares, Wishes, automatic, divided, machine

@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus import BusError, TopicPartition
-from worker.bus.kafka.codes import Means, means
-from worker.bus.kafka.ends import Ends
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import cause
+from worker.bus.kafka.log_ends import Ends
 from worker.visible import counted
 
 _log = logging.getLogger(__name__)

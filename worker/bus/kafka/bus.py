@@ -11,17 +11,17 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from worker.bus import BusError, Queued, Unanswered
-from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.client_reports import Queues
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.ends import Ends, Surveyor
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import cause
+from worker.bus.kafka.groups import session_seconds
 from worker.bus.kafka.identities import Identities, present_ids, topic_ids
+from worker.bus.kafka.log_ends import Ends, Surveyor
+from worker.bus.kafka.log_watcher import Watched, Watcher
 from worker.bus.kafka.member import KafkaMember
 from worker.bus.kafka.producer import TransactionalProducer, transactional_id
-from worker.bus.kafka.queues import Queues
 from worker.bus.kafka.reader import KafkaReader
-from worker.bus.kafka.sessions import session_seconds
-from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.kafka.writer import KafkaWriter
 
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from worker.bus.kafka.config import PROTECTED, KafkaOptions, OptionError
 from worker.bus.kafka.errors import cause
-from worker.bus.kafka.harmless_keys import HARMLESS, HIDDEN
+from worker.bus.kafka.shown_keys import HARMLESS, HIDDEN
 
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]+)"')
 _REFUSED = re.compile(r'Invalid value .*for configuration property "([^"]+)"', re.DOTALL)

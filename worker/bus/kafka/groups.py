@@ -15,10 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource  # The admin module doesn't export them,
+from confluent_kafka.admin._resource import ResourceType  # so mypy wants these private modules.
 
 from worker.bus import BusError, TopicPartition, Unanswered
-from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import READS, KafkaOptions
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import again, cause, refusal
 from worker.bus.kafka.identities import metadata_of, offset_in
 
@@ -200,3 +203,27 @@ def refused(error: KafkaError, group: str) -> BusError:
             " the runbook, 'A stuck transaction'"
         )
     return refusal(error, doing, f"Read on group {group} (or Describe, only to look)")
+
+
+LONGEST_SESSION_SECONDS = 60.0
+"""The longest session that brokers allow by default (group.consumer.max.session.timeout.ms)."""
+
+_SETTING = "consumer.session.timeout.ms"
+
+
+def session_seconds(admin: AdminClient, group: str, seconds: float) -> float | None:
+    """Return how long a group keeps the seat of a member that is gone, under KIP-848.
+
+    That is the brokers' setting, or the group's own, as its coordinator says; None if nobody
+    tells. The session begins anew whenever another broker becomes the group's coordinator.
+
+    That takes *DescribeConfigs* on the group, and brokers that know settings of groups.
+    """
+    resource = ConfigResource(ResourceType.GROUP, group)
+    try:
+        asked = admin.describe_configs([resource], request_timeout=seconds)
+        found = asked[resource].result(seconds + 1)
+    except (KafkaException, TimeoutError):
+        return None
+    value = found[_SETTING].value if _SETTING in found else None
+    return None if value is None else int(value) / 1_000

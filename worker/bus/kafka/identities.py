@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from worker.bus import BusError, Offset, TopicRecreated, state_of
-from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import asking, cause
 from worker.untrusted import NOT_READ
 

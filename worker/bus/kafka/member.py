@@ -31,18 +31,31 @@ from worker.bus import (
     claimed,
 )
 from worker.bus.kafka.assignment import Assignment
-from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
-from worker.bus.kafka.codes import Means, means, underlying
+from worker.bus.kafka.client_reports import (
+    FORGOTTEN,
+    KnownBrokers,
+    LogListener,
+    Queues,
+    reaches_brokers,
+    telling,
+)
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
+from worker.bus.kafka.error_codes import Means, means, underlying
+from worker.bus.kafka.errors import (
+    PendingErrors,
+    asking,
+    cause,
+    damage,
+    fatal,
+    passes,
+    refusal,
+    truncation,
+)
+from worker.bus.kafka.groups import LONGEST_SESSION_SECONDS
 from worker.bus.kafka.identities import offset_in, transaction_in
-from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.log_watcher import Watched, Watcher
 from worker.bus.kafka.messages import batches_of, burst
-from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
-from worker.bus.kafka.queues import Queues
-from worker.bus.kafka.sessions import LONGEST_SECONDS
-from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.records import NO_EPOCHS
 
 _log = logging.getLogger(__name__)
@@ -309,7 +322,7 @@ class KafkaMember:
         now = monotonic()
         if self._unreleased_since is None:
             self._unreleased_since = now
-            session = self._session(self._group) or LONGEST_SECONDS
+            session = self._session(self._group) or LONGEST_SESSION_SECONDS
             self._patience = 2 * session + self._options.request_timeout_seconds
             _log.info(
                 "group %s: the seat of %s is taken; waiting until its session ends, for up to"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, sleep
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ThrottleEvent
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -21,26 +23,26 @@ from worker.bus import (
     Refused,
     TopicPartition,
 )
-from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.client_reports import LogListener, ProducerQueue
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.deadline import within
-from worker.bus.kafka.delivered import Delivered
+from worker.bus.kafka.delivery import Delivered
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import cause, consequence, retrying
-from worker.bus.kafka.listener import LogListener
-from worker.bus.kafka.queues import ProducerQueue
-from worker.bus.kafka.settling import Settling
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Headers: TypeAlias = Sequence[list[tuple[str, str | bytes | None]]]
 """What the client takes."""
 
 _PRODUCERS = 3
 """How many producers share the time of a renewal: one may lose all its brokers, as
-`worker.bus.kafka.brokers` says, and then waits for nothing."""
+`worker.bus.kafka.client_reports` says, and then waits for nothing."""
 _QUOTA_SECONDS = 15.0
 """How long a quota counts as applied. Brokers compare it with the mean of 11 s by default
 (quota.window.num): for as long, they may let pass whatever comes, and then delay it again."""
+_GRACE_SECONDS = 2.0
 
 
 class GroupOffsets(NamedTuple):
@@ -371,3 +373,104 @@ def _may_pass(error: Exception) -> bool:
     if found.retriable() or means(found, Means.AWAY):
         return True
     return not (found.fatal() or isinstance(consequence(found, ""), BusError))
+
+
+def within(call: Callable[[], T], seconds: float, doing: str) -> T:
+    """Call in a separate thread, and stop waiting 2 s after ``seconds``.
+
+    Seen with librdkafka 2.16: when the only broker crashed and came back,
+    send_offsets_to_transaction with a timeout of 10 s did not return in 300 s. The call is
+    left behind, with the client in which it hangs.
+
+    Raises:
+        OutcomeUnknown: the call has not returned in time.
+    """
+    done: Future[T] = Future()
+    threading.Thread(target=_run, args=(call, done), name=doing, daemon=True).start()
+    try:
+        return done.result(seconds + _GRACE_SECONDS)
+    except TimeoutError:
+        raise OutcomeUnknown(f"{doing}: no answer within {seconds:.0f} s") from None
+    finally:
+        # The future holds the raised exception, whose traceback holds this frame: a cycle. It
+        # would keep the called client and its threads alive until the garbage collector runs.
+        del done
+
+
+def _run(call: Callable[[], T], done: Future[T]) -> None:
+    try:
+        done.set_result(call())
+    except BaseException as error:  # noqa: BLE001 -- passed on to the caller, where it is raised
+        done.set_exception(error)
+    finally:
+        del done  # as above
+
+
+_LONGEST = 0.02
+"""Seconds. Longer than librdkafka's own pause, the wait would gain nothing."""
+_REPEATED = 0.015
+"""Seconds. A refused request takes at least as much longer: 20 ms, less a jitter of a fifth."""
+_MORE = 0.001
+"""Seconds, which a refused request adds to the wait."""
+_LESS = 0.999
+"""The factor of the wait after a request that was not refused: one in some hundred is."""
+_FORGETTING = 1.01
+"""The factor by which the quickest request is forgotten: brokers may become slower."""
+
+
+class Settling:
+    """How long to wait before the next transaction, of one producer. Not thread-safe.
+
+    A coordinator answers EndTxn once it has logged the decision. Then it writes a marker to each
+    partition of the transaction. Until all are written, it refuses the next transaction with
+    CONCURRENT_TRANSACTIONS. librdkafka repeats AddPartitionsToTxn after 20 ms, and AddOffsetsToTxn
+    after some 20, 40, 80 … ms (``retry.backoff.ms``): several times what the markers take. A
+    producer that waits a little before it begins gets through at once, and what it reads meanwhile
+    goes with it.
+
+    Nothing tells when the markers are written, so the wait is learned from how long it takes to add
+    offsets: longer by such a pause if the coordinator has refused that.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = monotonic, pause: Callable[[float], None] = sleep
+    ) -> None:
+        """Begin with the longest wait: only what is not refused shows how quick a request is."""
+        self._clock = clock
+        self._sleep = pause
+        self._pause = _LONGEST
+        self._quickest = 0.0
+        self._ended: float | None = None
+        self._waited = 0.0
+
+    def wait(self, timeout: float = _LONGEST) -> None:
+        """Wait up to ``timeout`` seconds until another transaction is probably accepted."""
+        if self._ended is None:
+            return
+        left = min(timeout, self._ended + self._pause - self._clock())
+        if left > 0:
+            self._sleep(left)
+
+    def begin(self) -> None:
+        """Wait for that, and note that a transaction begins."""
+        self.wait()
+        self._waited = 0.0 if self._ended is None else self._clock() - self._ended
+
+    def ended(self) -> None:
+        """Note that a transaction was committed."""
+        self._ended = self._clock()
+
+    def anew(self) -> None:
+        """Note that there is no transaction that the next one could collide with."""
+        self._ended = None
+
+    def took(self, seconds: float) -> None:
+        """Learn from how long it took to add offsets to the transaction."""
+        if self._ended is None:
+            return
+        refused = self._quickest > 0 and seconds >= self._quickest + _REPEATED
+        self._quickest = min(seconds, self._quickest * _FORGETTING or seconds)
+        if refused:
+            self._pause = min(_LONGEST, max(self._pause, self._waited) + _MORE)
+        elif self._waited < self._pause + _MORE:
+            self._pause *= _LESS

@@ -22,14 +22,19 @@ from worker.bus import (
     TopicPartition,
     Unanswered,
 )
-from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
-from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.client_reports import (
+    FORGOTTEN,
+    KnownBrokers,
+    LogListener,
+    Queues,
+    reaches_brokers,
+    telling,
+)
 from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import asking, cause, damage, passes, refusal, truncation
-from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.log_watcher import Watched, Watcher
 from worker.bus.kafka.messages import burst, record_of
-from worker.bus.kafka.queues import Queues
-from worker.bus.kafka.watcher import Watched, Watcher
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.ends import Ends
+from worker.bus.kafka.log_ends import Ends
 
 Told = Callable[[Consumer, list[TopicPartition]], None]
 

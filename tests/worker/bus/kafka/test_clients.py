@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.config import KafkaOptions, OptionError, Value
-from worker.bus.kafka.harmless_keys import HARMLESS, HIDDEN
+from worker.bus.kafka.shown_keys import HARMLESS, HIDDEN
 
 HUSH = "hush-hush"
 UNKNOWN = "librdkafka has no such setting"

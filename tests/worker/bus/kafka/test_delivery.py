@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from worker.bus import AnyOutgoing, BusError, LogReader, Outgoing, OutgoingBatch, TopicPartition
-from worker.bus.kafka.delivered import Delivered
+from worker.bus.kafka.delivery import Delivered
 from worker.bus.memory.bus import MemoryBus
 
 RECORDS = [Outgoing("out", 0, None, b"a"), Outgoing("out", None, b"key", b"b")]

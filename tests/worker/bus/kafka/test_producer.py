@@ -1,10 +1,17 @@
-"""How long a producer waits before its next transaction."""
+"""How long a producer waits before its next transaction, and for a call that hangs."""
 
 from __future__ import annotations
 
+import gc
 import random
+from collections.abc import Iterator
+from threading import Event
+from weakref import ref
 
-from worker.bus.kafka.settling import Settling
+import pytest
+
+from worker.bus import OutcomeUnknown
+from worker.bus.kafka.producer import Settling, within
 
 QUICK = 0.003
 """Seconds that it takes to add offsets, where nothing is refused."""
@@ -101,3 +108,43 @@ def test_a_new_producer_and_a_timeout_end_the_wait() -> None:
     settling.anew()
     settling.wait()
     assert waits == [0.004]
+
+
+class Client:
+    def fail(self) -> None:
+        raise ValueError(self)
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def failed(client: Client) -> bool:
+    try:
+        within(client.fail, 1.0, "failing")
+    except ValueError:
+        return True
+    return False
+
+
+def test_the_result_is_given() -> None:
+    assert within(lambda: 5, 1.0, "counting") == 5
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_whom_a_failed_call_was_for_is_free_at_once() -> None:
+    client = Client()
+    known = ref(client)
+    assert failed(client)
+    del client
+    assert known() is None
+
+
+def test_a_call_that_hangs_is_left_behind() -> None:
+    over = Event()
+    with pytest.raises(OutcomeUnknown, match="waiting: no answer"):
+        within(over.wait, -1.9, "waiting")
+    over.set()

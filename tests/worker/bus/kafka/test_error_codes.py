@@ -14,7 +14,7 @@ from worker.bus import (
     PartitionUnreadable,
     TopicPartition,
 )
-from worker.bus.kafka.codes import CODES, Means, means, underlying
+from worker.bus.kafka.error_codes import CODES, Means, means, underlying
 from worker.bus.kafka.errors import asking, consequence, damage, fatal, passes, refusal
 
 PLACE = TopicPartition("t", 0)

@@ -8,9 +8,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from localkafka.broker import wait_until
-from worker.bus.kafka.brokers import KnownBrokers, reaches_brokers, telling
+from worker.bus.kafka.client_reports import ConsumerQueue, KnownBrokers, reaches_brokers, telling
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.queues import ConsumerQueue
 
 NOWHERE = KafkaOptions("localhost:1", consumer={"statistics.interval.ms": 50})
 

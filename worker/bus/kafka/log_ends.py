@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec  # mypy wants it from its source
 
 from worker.bus import Claim, LogTruncated, TopicPartition, Unanswered
-from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.error_codes import Means, means
 from worker.bus.kafka.errors import passes, refusal, truncation
 from worker.bus.kafka.groups import group_client
 

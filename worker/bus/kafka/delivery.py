@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing
 from functools import partial
 from itertools import repeat
-from time import monotonic
 
 from confluent_kafka import KafkaError, Message
 
@@ -17,11 +16,11 @@ from worker.bus import (
     OffsetOutOfRange,
     Outgoing,
     OutgoingBatch,
-    Record,
     TopicPartition,
     each,
 )
-from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.error_codes import Means, means
+from worker.bus.ranges import RangeReader
 
 Report = Callable[[KafkaError | None, Message], None]
 
@@ -132,31 +131,17 @@ def visible(
     The transactions that wrote these records must have ended.
 
     Raises:
-        BusError: a partition can't be read within ``seconds``.
+        BusError: a partition can't be read, or delivers nothing for ``seconds``.
     """
+    reading = RangeReader(reader, silence=seconds)
     found: set[TopicPartition] = set()
-    waiting = dict(ends)
-    deadline = monotonic() + seconds
     with closing(reader):
-        for partition, offset in ends.items():
-            reader.start(TopicPartition(*partition), offset)
-        while waiting:
-            if monotonic() > deadline:
-                (topic, number), offset = waiting.popitem()
-                raise BusError(f"{topic}[{number}] can't be read from offset {offset} in time")
-            for record in _read(reader):
-                partition = TopicPartition(record.topic, record.partition)
-                if waiting.get(partition) == record.offset:
-                    found.add(partition)
-            for partition, offset in list(waiting.items()):
-                if (reader.position(TopicPartition(*partition)) or 0) > offset:
-                    del waiting[partition]
-                    reader.stop(TopicPartition(*partition))
+        try:
+            for partition, offset in ends.items():
+                reading.start(TopicPartition(*partition), offset, offset + 1)
+            while reading.left:
+                records = reading.read(_READ_RECORDS, _READ_BYTES, _WAIT_SECONDS)
+                found.update(TopicPartition(record.topic, record.partition) for record in records)
+        except OffsetOutOfRange as error:  # Retention was faster.
+            raise BusError(str(error)) from error
     return found
-
-
-def _read(reader: LogReader) -> Sequence[Record]:
-    try:
-        return reader.read(_READ_RECORDS, _READ_BYTES, _WAIT_SECONDS)
-    except OffsetOutOfRange as error:  # Retention was faster.
-        raise BusError(str(error)) from error

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from worker.bus import BusError
-from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.errors import cause
 from worker.bus.kafka.identities import Identities
+from worker.bus.kafka.log_ends import Ends
 
 _log = logging.getLogger(__name__)
 

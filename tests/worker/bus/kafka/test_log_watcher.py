@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.identities import Identities
-from worker.bus.kafka.watcher import Watched, Watcher
+from worker.bus.kafka.log_ends import Ends
+from worker.bus.kafka.log_watcher import Watched, Watcher
 
 
 class Cluster:
