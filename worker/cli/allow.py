@@ -32,7 +32,7 @@ from worker.cli.query import is_file
 from worker.cli.screen import line, print_json, screen, shown
 from worker.corrections.request import Allow, CorrectionError, Withdraw
 from worker.corrections.service import Corrector, Made, MadeList, last_records
-from worker.corrections.state import MOST_ALLOWANCES, erasure_name
+from worker.corrections.state import MOST_ALLOWANCES
 from worker.documents.lookup import Gone
 from worker.files.errors import of_file
 from worker.formats.unreadable import Unreadable
@@ -222,17 +222,9 @@ def send_corrections(
         NotJudged: they were sent, and waiting failed.
         BusError: Kafka failed.
     """
-    names = {request.id: erasure_name(request.id.encode()) for request in requests}
-    ids = list(names)
-    refused: list[str] | None = None
-    if wait:
-        ends, done = corrector.send_and_wait(
-            requests, names.values(), ("correction", "corrections"), pause=pause, tell=tell
-        )
-        if done is not None:
-            refused = [ident for ident, name in names.items() if name not in done]
-    else:
-        ends = corrector.send(requests)
+    ids = list(dict.fromkeys(request.id for request in requests))
+    ends, done = corrector.send_and_wait(requests, wait=wait, pause=pause)
+    refused = None if done is None else [ident for ident in ids if ident not in done]
     if as_json:
         corrections = last_records(ends)
         print_json({"ids": ids, "corrections": corrections, "judged": wait, "refused": refused})

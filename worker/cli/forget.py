@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from time import sleep
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -26,13 +26,6 @@ from worker.visible import counted, tell
 
 _NAMED = 10
 """The most ids in a line."""
-
-
-class _Left(NamedTuple):
-    """What a tombstone doesn't reach, and how long that is there."""
-
-    what: str
-    until: str
 
 
 def forget(
@@ -165,18 +158,12 @@ def forget_documents(
         if not requests:
             raise CommandError(f"{message}; nothing was sent", EXIT_FAILED)
         tell(message)
-    sent = list(requests.values())
-    unknown: list[str] | None = None
-    if wait:
-        known_as = {ident: request.id.encode() for ident, request in requests.items()}
-        ends, known = corrector.send_and_wait(
-            sent, known_as.values(), ("tombstone", "tombstones"), pause=pause, tell=tell
-        )
-        if known is not None:
-            unknown = [ident for ident in requests if known_as[ident] not in known]
-    else:
-        ends = corrector.send(sent)
+    ends, known = corrector.send_and_wait(list(requests.values()), wait=wait, pause=pause)
+    unknown = None
+    if known is not None:
+        unknown = [ident for ident, request in requests.items() if request.id not in known]
     settings, topology = corrector.settings, corrector.topology
+    left = _not_reached(settings, topology)
     if as_json:
         print_json(
             {
@@ -185,15 +172,16 @@ def forget_documents(
                 "judged": wait,
                 "unknown": None if unknown is None else [*never, *unknown],
                 "erasure_seconds": settings.index.erasure_seconds,
-                "not_reached": [one._asdict() for one in _not_reached(settings, topology)],
+                "not_reached": [{"what": what, "until": until} for what, until in left.items()],
             }
         )
         return
     number = len(requests)
     begun = _judged(number, unknown, settings) if wait else _sent(number, topology, settings)
-    left = [f"  {one.what}: {one.until}" for one in _not_reached(settings, topology)]
-    for line in (*begun, "This does not reach", *left):
+    for line in (*begun, "This does not reach"):
         tell(line)
+    for what, until in left.items():
+        tell(f"  {what}: {until}")
     gone = [ident for ident in requests if ident not in (unknown or ())]
     named = shlex.join(gone) if len(gone) <= _NAMED else "ID…"
     if gone:
@@ -221,12 +209,7 @@ def restore_documents(
             records.append(corrector.restoration(ident))
         except Gone as why:
             raise CommandError(f"{ident!r}: {why}; nothing was sent", EXIT_FAILED) from None
-    if wait:
-        ends, _ = corrector.send_and_wait(
-            records, (), ("last one", "documents"), pause=pause, tell=tell
-        )
-    else:
-        ends = corrector.send(records)
+    ends, _ = corrector.send_and_wait(records, wait=wait, pause=pause)
     if as_json:
         print_json({"ids": wanted, "documents": last_records(ends), "judged": wait})
         return
@@ -266,7 +249,11 @@ def _judged(number: int, unknown: Sequence[str] | None, settings: Settings) -> l
     if unknown is None:
         lines.append("Whether the index had them is not known: not all answers of shards are there")
     elif unknown:
-        lines.append(_said_unknown(unknown))
+        lines.append(
+            f"{counted(len(unknown), 'id')} unknown to the index: {_named(unknown)}. No such"
+            " document came before it, or it is forgotten already, has expired, or is a copy for"
+            " which another stands. `neardup explain --kafka ID` looks for it in the outputs"
+        )
     return [*lines, f"{_gone(settings)} from now (index.erasure_seconds)"]
 
 
@@ -275,38 +262,24 @@ def _gone(settings: Settings) -> str:
     return f"What the files of running workers hold of them is gone at most {seconds}"
 
 
-def _said_unknown(unknown: Sequence[str]) -> str:
-    return (
-        f"{counted(len(unknown), 'id')} unknown to the index: {_named(unknown)}. No such"
-        " document came before it, or it is forgotten already, has expired, or is a copy for which"
-        " another stands. `neardup explain --kafka ID` looks for it in the outputs"
-    )
-
-
 def _named(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
     return f"{', '.join(ids[:_NAMED])}{more}"
 
 
-def _not_reached(settings: Settings, topology: Topology) -> list[_Left]:
-    """Return what tombstones don't reach: what no running worker has, and what brokers keep."""
+def _not_reached(settings: Settings, topology: Topology) -> dict[str, str]:
+    """Return what tombstones don't reach, and how long that is there."""
     kept = settings.index.snapshots
-    left = [
-        _Left(
-            "a worker or a server that is off",
-            "its state directory keeps them until you delete it or start it: then for at most"
-            f" {settings.index.erasure_seconds:,.0f} s",
-        )
-    ]
+    left = {
+        "a worker or a server that is off": "its state directory keeps them until you delete it or"
+        f" start it: then for at most {settings.index.erasure_seconds:,.0f} s"
+    }
     if kept.url is not None:
-        left.append(
-            _Left(
-                f"snapshots in {without_credentials(kept.url)}",
-                f"until {kept.keep} newer ones of the shard replace them, one every"
-                f" {kept.every_seconds:,.0f} s while documents come",
-            )
+        left[f"snapshots in {without_credentials(kept.url)}"] = (
+            f"until {kept.keep} newer ones of the shard replace them, one every"
+            f" {kept.every_seconds:,.0f} s while documents come"
         )
     topics = (topology.documents, topology.unique, topology.duplicate, topology.rejected)
     logs = (topology.fingerprints, topology.matches(0).removesuffix("0") + "…")
-    left.append(_Left(", ".join((*topics, *logs)), "the retention of each, set on the brokers"))
+    left[", ".join((*topics, *logs))] = "the retention of each, set on the brokers"
     return left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from time import monotonic
 from typing import NamedTuple
@@ -155,8 +155,8 @@ class Judging(Closing):
                 left[partition] = (at, end)
         return any(record.value is not None for record in read_ranges(self._reader, left))
 
-    def behind(self, sent: Mapping[TopicPartition, int]) -> list[Behind]:
-        """Return the partitions of documents where not every shard has judged what was sent.
+    def behind(self, sent: Mapping[TopicPartition, int]) -> Behind | None:
+        """Return a partition of documents where not every shard has judged what was sent, if any.
 
         *route* passes an offset of the documents only when it has read the answers of all shards
         for it. A shard's answers are in one transaction with its own offset. So whatever *route*
@@ -165,18 +165,21 @@ class Judging(Closing):
         Raises:
             BusError: *route* has no offset of a partition, or Kafka doesn't answer.
         """
-        behind = []
-        for partition, at in self._reader.committed(sent).items():
+        committed = self._reader.committed(sent)
+        for partition, at in committed.items():
             if at is None:
                 raise BusError(
                     f"the workers have no offset of {partition.topic}[{partition.partition}]; see"
                     " `neardup topics verify`"
                 )
-            if at <= sent[partition]:
-                behind.append(Behind(partition, sent[partition], at))
-        return behind
+        waiting = (
+            Behind(partition, sent[partition], at)
+            for partition, at in committed.items()
+            if at is not None and at <= sent[partition]
+        )
+        return next(waiting, None)
 
-    def done(self, sent: Mapping[TopicPartition, int], ids: Collection[bytes]) -> set[bytes] | None:
+    def done(self, sent: Mapping[TopicPartition, int]) -> set[bytes] | None:
         """Return the ids for which a shard has done something; None if that can't be known.
 
         Call `begin` before records are sent, and this when every shard has judged them. Not all
@@ -220,7 +223,7 @@ class Judging(Closing):
                     missing.discard(TopicPartition(record.topic, record.partition))
         except FrameError as error:
             raise BusError(str(error)) from error
-        return known.intersection(ids) if not missing else None
+        return known if not missing else None
 
     def close(self) -> None:
         """Close the reader."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from getpass import getuser
 from hashlib import blake2b
 from itertools import count
+from time import sleep
 from typing import Literal
 
 import msgspec
@@ -15,13 +16,20 @@ from worker.bus import Bus, BusError, Outgoing, Record, TopicPartition
 from worker.closing import Closing
 from worker.corrections.request import Allow, CorrectionError, Forget, Request, Withdraw
 from worker.corrections.sending import SECONDS, Judging, record_of, restored, send
-from worker.corrections.state import MOST_ALLOWANCES, Allowance, Corrections, Erasure
+from worker.corrections.state import (
+    MOST_ALLOWANCES,
+    Allowance,
+    Corrections,
+    Erasure,
+    erasure_name,
+)
 from worker.documents.lookup import Lookup
 from worker.formats.choice import document_format
 from worker.generations.plan import Plan
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.topology import Topology
+from worker.visible import tell
 from worker.wire.corrections import MOST_CHARACTERS, Note
 from worker.wire.headers import FORGET
 
@@ -29,6 +37,15 @@ _DIGITS = 12
 _PAUSE_SECONDS = 0.5
 _TOLD_EVERY = 60
 """Pauses between two lines that say what is waited for."""
+
+
+_NAMES = {
+    Forget: ("tombstone", "tombstones"),
+    Allow: ("correction", "corrections"),
+    Withdraw: ("correction", "corrections"),
+    Outgoing: ("last one", "documents"),
+}
+"""What is sent, one and several."""
 
 
 class NotJudged(Exception):
@@ -146,41 +163,43 @@ class Corrector(Closing):
     def send_and_wait(
         self,
         sent: Sequence[Request | Outgoing],
-        ids: Collection[bytes],
-        what: tuple[str, str],
         *,
-        pause: Callable[[float], None],
-        tell: Callable[[str], None],
-    ) -> tuple[dict[TopicPartition, int], set[bytes] | None]:
+        wait: bool = True,
+        pause: Callable[[float], None] = sleep,
+    ) -> tuple[dict[TopicPartition, int], set[str] | None]:
         """Send, and wait until every shard has judged it; return also the ids that had an effect.
 
-        These are the ids for which a shard has done something, among ``ids``; None: that can't be
-        known. ``what`` names what is sent, one and several. ``pause`` waits for some seconds, and
-        ``tell`` prints a line.
+        That are those for which a shard has done something; None: that can't be known, or it isn't
+        waited for. ``pause`` waits for some seconds.
 
         Raises:
             NotJudged: everything was sent, and waiting failed or was interrupted.
             BusError: nothing was sent.
         """
+        if not wait:
+            return self.send(sent), None
+        effects = {_effect(one): one.id for one in sent if not isinstance(one, Outgoing)}
         with Judging(self._bus, self.topology) as judging:
             try:
-                if ids:
+                if effects:
                     judging.begin()
             except BusError as error:
                 tell(f"what the shards do can't be seen: {error}")
             ends = self.send(sent)
-            left = f"the {what[1]} were sent, and are judged as soon as the workers read them"
+            single, several = _NAMES[type(sent[0])]
+            left = f"the {several} were sent, and are judged as soon as the workers read them"
             try:
-                _wait(judging, ends, what[0], pause, tell)
+                _wait(judging, ends, single, pause)
             except KeyboardInterrupt as interrupt:
                 raise NotJudged(f"interrupted: {left}") from interrupt
             except BusError as error:
                 raise NotJudged(f"{error}; {left}") from error
             try:
-                return ends, judging.done(ends, ids)
+                done = judging.done(ends)
             except BusError as error:
                 tell(f"what the shards have done can't be seen: {error}")
                 return ends, None
+            return ends, None if done is None else {effects[one] for one in done & effects.keys()}
 
     def close(self) -> None:
         """Close what it has read with."""
@@ -195,23 +214,27 @@ def last_records(ends: Mapping[TopicPartition, int]) -> list[dict[str, object]]:
     ]
 
 
+def _effect(request: Request) -> bytes:
+    """Return what the answers of shards have if a request had an effect."""
+    ident = request.id.encode()
+    return ident if isinstance(request, Forget) else erasure_name(ident)
+
+
 def _wait(
     judging: Judging,
     ends: Mapping[TopicPartition, int],
     what: str,
     pause: Callable[[float], None],
-    tell: Callable[[str], None],
 ) -> None:
     for number in count(1):
         behind = judging.behind(ends)
-        if not behind:
+        if behind is None:
             return
         if number % _TOLD_EVERY == 0:
-            topic, partition = behind[0].partition
+            topic, partition = behind.partition
             tell(
-                f"waiting: {topic}[{partition}] is judged up to offset {behind[0].judged:,}, the"
-                f" {what} is at {behind[0].offset:,}; `neardup watch` shows whether the workers get"
-                " on"
+                f"waiting: {topic}[{partition}] is judged up to offset {behind.judged:,}, the"
+                f" {what} is at {behind.offset:,}; `neardup watch` shows whether the workers get on"
             )
         pause(_PAUSE_SECONDS)
 
@@ -300,26 +323,16 @@ def _made(
     one: Allowance | Erasure, window_ms: int | None, is_forgotten: Callable[[Allowance], bool]
 ) -> Made:
     note = msgspec.msgpack.decode(one.note, type=Note)
-    if isinstance(one, Erasure):
-        return Made(
-            "forget",
-            one.name.decode(errors="replace"),
-            note.at,
-            None,
-            note.by,
-            note.why,
-            note.text,
-            exact=False,
-            source=note.source,
-        )
+    allowance = one if isinstance(one, Allowance) else None
+    until = None if window_ms is None or allowance is None else one.since + window_ms
     return Made(
-        "allow",
-        one.id.decode(errors="replace"),
+        "forget" if allowance is None else "allow",
+        (one.name if isinstance(one, Erasure) else one.id).decode(errors="replace"),
         note.at,
-        None if window_ms is None else one.since + window_ms,
+        until,
         note.by,
         note.why,
-        "" if is_forgotten(one) else note.text,
-        one.exact,
+        "" if allowance is not None and is_forgotten(allowance) else note.text,
+        allowance is not None and allowance.exact,
         note.source,
     )

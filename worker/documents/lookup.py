@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -38,7 +37,6 @@ _OFFSET_DIGITS = 18
 _FIRST_WINDOW = 2_000
 _GROWTH = 4
 """A log can't be read backwards. Windows are, each larger than the one after it."""
-_RECORDS = 1_000
 FORGOTTEN = "it was forgotten"
 
 
@@ -263,49 +261,6 @@ class Lookup(Closing):
         for reader in self._readers.values():
             reader.close()
         self._readers.clear()
-
-
-def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
-    reader: LogReader,
-    spans: Ranges,
-    ids: Collection[str],
-    *,
-    identify: Callable[[Record], str],
-    order: Callable[[Record], int],
-    on_read: Callable[[int, int], None] = lambda _offsets, _records: None,
-    clock: Callable[[], float] = monotonic,
-) -> dict[str, list[Record]]:
-    """Return the newest records of these ids; an id that is given twice has two.
-
-    ``order`` returns a record's place among those of its id, ascending with time. Reading stops
-    as soon as all are found, so a window that has them is the last one. ``on_read`` is called
-    with how many offsets and records were read.
-
-    Raises:
-        BusError: a partition can't be read, or delivers nothing for 15 s.
-    """
-    wanted = Counter(ids)
-    found: dict[str, list[Record]] = {}
-    offsets = count = 0
-    for window in windows(spans):
-        here: dict[str, list[Record]] = {}
-        for record in read_ranges(reader, window, clock=clock):
-            if record.value is None:
-                continue
-            ident = identify(record)
-            if wanted[ident]:
-                kept = [*here.get(ident, ()), record]
-                here[ident] = sorted(kept, key=order, reverse=True)[: wanted[ident]]
-            count += 1
-            if not count % _RECORDS:
-                on_read(offsets, count)
-        for ident, records in here.items():
-            found[ident] = [*found.get(ident, ()), *records][: wanted[ident]]
-        offsets += sum(high - low for low, high in window.values())
-        on_read(offsets, count)
-        if all(len(found.get(ident, ())) == number for ident, number in wanted.items()):
-            break
-    return found
 
 
 def windows(spans: Ranges) -> Iterator[dict[TopicPartition, tuple[int, int]]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from worker.bus import LogReader, Record
-from worker.bus.ranges import Ranges
-from worker.documents.lookup import Gone, newest
+from worker.bus.ranges import Ranges, read_ranges
+from worker.documents.lookup import Gone, windows
 from worker.documents.published import Match, ident_of, matches_of, source_of
 from worker.formats.base import DocumentFormat
 from worker.formats.choice import document_format
@@ -19,6 +20,7 @@ from worker.wire.headers import ALLOWED_BY, MATCHES, SEQUENCE, header, number
 
 _SPLICED_BYTES = 1 << 16
 """More than neardup adds to a document."""
+_RECORDS = 1_000
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int, int], None]]]
 """Takes how many offsets there are; yields what is told how many offsets and records were read."""
@@ -51,7 +53,7 @@ def pair(
         BusError: a partition can't be read.
     """
     documents = document_format(_roomier(settings))
-    records = _newest(reader, ranges, documents, ids, progress)
+    records = newest(reader, ranges, documents, ids, progress)
     matches = _matches(records[0])
     if len(records) == 1:
         if not matches:
@@ -59,42 +61,62 @@ def pair(
                 f"{ids[0]!r} is unique: {_why_unique(records[0])}. Name another id to compare it"
                 " with"
             )
-        records += _newest(reader, ranges, documents, [matches[0].id], progress)
+        records += newest(reader, ranges, documents, [matches[0].id], progress)
     left, right = (_side(documents, record) for record in records)
     listed = {match.id: match.similarity for match in (*matches, *_matches(records[1]))}
     return Pair(left, right, listed.get(right.id, listed.get(left.id)))
 
 
-def _newest(
+def newest(
     reader: LogReader,
     ranges: Ranges,
     documents: DocumentFormat,
     ids: Sequence[str],
     progress: Progress,
 ) -> list[Record]:
-    def identify(record: Record) -> str:
-        passed_on = source_of(record) is None  # A tombstone, or a delete with a value.
-        return "" if passed_on else ident_of(documents, record)
+    """Return the newest record of each id, in order; an id that is given twice has two.
 
+    Reading stops as soon as all are found, so a window that has them is the last one.
+
+    Raises:
+        Gone: an id is not found.
+        BusError: a partition can't be read, or delivers nothing for 15 s.
+    """
+    wanted, found = Counter(ids), defaultdict[str, list[Record]](list)
     total = sum(high - low for low, high in ranges.values())
     with progress(total) as on_read:
-        found = newest(
-            reader,
-            ranges,
-            ids,
-            identify=identify,
-            order=lambda record: number(header(record, SEQUENCE)) or 0,
-            on_read=on_read,
-        )
-    for ident in ids:
-        if len(found.get(ident, ())) < ids.count(ident):
-            again = " twice" if ident in found else ""
+        offsets = count = 0
+        for window in windows(ranges):
+            within = defaultdict[str, list[Record]](list)
+            for record in read_ranges(reader, window):
+                if record.value is None or source_of(record) is None:
+                    continue  # Passed on: a tombstone, or a delete with a value.
+                ident = ident_of(documents, record)
+                if wanted[ident]:
+                    newer = sorted([*within[ident], record], key=_sequence, reverse=True)
+                    within[ident] = newer[: wanted[ident]]
+                count += 1
+                if not count % _RECORDS:
+                    on_read(offsets, count)
+            for ident, records in within.items():
+                found[ident] += records
+            offsets += sum(high - low for low, high in window.values())
+            on_read(offsets, count)
+            if all(len(found[ident]) >= times for ident, times in wanted.items()):
+                break
+    for ident, times in wanted.items():
+        if len(found[ident]) < times:
+            again = " twice" if found[ident] else ""
             topics = " and ".join(sorted({partition.topic for partition in ranges}))
             raise Gone(
                 f"{ident!r} is not{again} on {topics} within {total:,} offsets; --since earliest"
                 " searches all that are there"
             )
-    return [found[ident].pop() for ident in ids]
+    return [found[ident][ids[at + 1 :].count(ident)] for at, ident in enumerate(ids)]
+
+
+def _sequence(record: Record) -> int:
+    return number(header(record, SEQUENCE)) or 0
 
 
 def _roomier(settings: Settings) -> Settings:

@@ -10,9 +10,11 @@ import pytest
 from tests.support.embedded import Run
 from tests.support.ids_of_keys import ODD_KEYS, id_of_key
 from worker.bus import Outgoing, TopicPartition
+from worker.bus.memory.bus import MemoryBus
 from worker.corrections.request import Allow
 from worker.documents.lookup import Gone
-from worker.documents.pair import Pair, pair
+from worker.documents.pair import Pair, newest, pair
+from worker.formats.choice import document_format
 from worker.settings.model import Settings
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
@@ -31,10 +33,20 @@ def run(tmp_path: Path) -> Run:
     return made
 
 
-@contextmanager
-def no_progress(total: int) -> Iterator[Callable[[int, int], None]]:
-    assert total
-    yield lambda _offsets, _records: None
+class Seen:
+    """Counts what was read."""
+
+    def __init__(self) -> None:
+        self.records = 0
+
+    @contextmanager
+    def __call__(self, total: int) -> Iterator[Callable[[int, int], None]]:
+        assert total
+
+        def on_read(_offsets: int, records: int) -> None:
+            self.records = records
+
+        yield on_read
 
 
 def looked_up(run: Run, *ids: str, settings: Settings | None = None) -> Pair:
@@ -42,7 +54,7 @@ def looked_up(run: Run, *ids: str, settings: Settings | None = None) -> Pair:
     places = [TopicPartition(topic, number) for topic in topics for number in range(3)]
     spans = {place: (0, run.bus.end_offset(*place)) for place in places}
     with closing(run.bus.log_reader("explain", topics)) as reader:
-        return pair(reader, spans, settings or run.settings, ids, no_progress)
+        return pair(reader, spans, settings or run.settings, ids, Seen())
 
 
 def test_a_duplicate_is_compared_with_its_best_match(run: Run) -> None:
@@ -119,3 +131,55 @@ def test_a_delete_is_not_the_document_that_it_deletes(tmp_path: Path) -> None:
     run.put(Outgoing(run.topology.documents, 0, b"key", b'{"id":"b","text":null}'))
     run.finish()
     assert looked_up(run, "b").left.text == DOCUMENTS[2][1]
+
+
+TOPIC = "a.unique"
+PLACES = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]
+
+
+def published(number: int, ident: int, partition: int) -> Outgoing:
+    headers = (("neardup-source", b"a.documents-0-0"), ("neardup-sequence", b"%d" % number))
+    return Outgoing(TOPIC, partition, b"%d" % ident, b'{"text": "%d"}' % number, headers)
+
+
+@pytest.fixture(scope="module")
+def log() -> MemoryBus:
+    bus = MemoryBus()
+    bus.create_topic(TOPIC, 2)
+    bus.append_many(published(number, number // 4, number % 2) for number in range(40_000))
+    return bus
+
+
+def numbers(bus: MemoryBus, *ids: str, seen: Seen | None = None) -> list[int]:
+    """Return the sequence numbers of the newest records of some ids."""
+    ranges = {place: (0, bus.end_offset(*place)) for place in PLACES}
+    documents = document_format(Settings())
+    with closing(bus.log_reader("x", [TOPIC])) as reader:
+        found = newest(reader, ranges, documents, ids, seen or Seen())
+    return [int(dict(record.headers)["neardup-sequence"] or b"") for record in found]
+
+
+def test_the_newest_record_of_each_id_is_found(log: MemoryBus) -> None:
+    assert numbers(log, "9999", "0") == [39_999, 3]
+
+
+def test_an_id_that_is_given_twice_has_its_newest_two(log: MemoryBus) -> None:
+    assert numbers(log, "7", "7") == [30, 31]
+
+
+def test_a_recent_document_is_found_without_reading_the_rest(log: MemoryBus) -> None:
+    seen = Seen()
+    numbers(log, "9990", seen=seen)
+    assert seen.records == 4_000
+
+
+def test_an_id_that_is_nowhere_costs_a_read_of_everything(log: MemoryBus) -> None:
+    seen = Seen()
+    with pytest.raises(Gone, match=r"'nobody' is not on a\.unique within 40,000 offsets"):
+        numbers(log, "nobody", seen=seen)
+    assert seen.records == 40_000
+
+
+def test_two_records_in_different_windows_are_both_found(log: MemoryBus) -> None:
+    log.append(published(40_000, 3, 0))
+    assert numbers(log, "3", "3") == [15, 40_000]
