@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from zlib import crc32
+
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lsh import Fingerprinter
 from tests.support.stages import (
@@ -143,3 +148,10 @@ def test_a_similarity_is_the_estimate_of_the_sketches() -> None:
 def test_other_bytes_are_no_corrections(packed: bytes) -> None:
     with pytest.raises(ValueError, match="differ from what was written"):
         Corrections.unpacked(packed)
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_stored_corrections_are_read_or_refused(packed: bytes, sealed: bool) -> None:  # noqa: FBT001 -- drawn
+    own = crc32(packed).to_bytes(4, "little") + packed if sealed else packed
+    with suppress(ValueError):
+        Corrections.unpacked(own)
