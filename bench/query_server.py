@@ -30,7 +30,7 @@ from worker.bus.memory.bus import MemoryBus
 from worker.metrics.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.process.heap import collecting, limit, relax
-from worker.serve.responder import Respond, Said
+from worker.serve.queries import Respond, Said
 from worker.serve.server import answering
 from worker.serve.service import TURN_SECONDS, QueryService
 from worker.serve.shard_lock import ShardLock

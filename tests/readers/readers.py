@@ -59,9 +59,9 @@ from worker.index.snapshots.manifest import decode as decode_manifest
 from worker.journal import Journal
 from worker.offline.state_versions import StateError, current_index
 from worker.serve.answers import Answer, Refused, Reply, encoded
+from worker.serve.asking import BadRequest, Questions
 from worker.serve.correcting import Correct
-from worker.serve.questions import BadRequest, Questions
-from worker.serve.routes import decoded
+from worker.serve.parameters import decoded
 from worker.settings.model import Settings
 from worker.stages.order import Coverage
 from worker.untrusted import NOT_READ
@@ -588,7 +588,7 @@ def _requests() -> Iterator[Reader]:
     """Yield what reads requests, and answers to our own."""
     yield Reader(
         "request",
-        ("worker.serve.questions",),
+        ("worker.serve.asking",),
         Questions(Settings()).read,
         (BadRequest,),
         (b'{"text": "Seven ministers"}', b'{"queries": [{"document": {"id": "a", "text": "b"}}]}'),
@@ -596,7 +596,7 @@ def _requests() -> Iterator[Reader]:
     )
     yield Reader(
         "request to correct",
-        ("worker.serve.routes",),
+        ("worker.serve.parameters",),
         partial(decoded, kind=Correct),
         (Refused,),
         (

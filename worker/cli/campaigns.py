@@ -22,7 +22,7 @@ from worker.files.inputs import Inputs
 from worker.files.tables import PREFIX, Lines, without_mark
 from worker.groups.components import Components, Name
 from worker.offline.filter import Line, offline_settings
-from worker.serve.group_pages import GROUPS_PATH, Group, GroupMember, Groups
+from worker.serve.groups import GROUPS_PATH, Group, GroupMember, Groups
 from worker.settings.model import Settings
 from worker.untrusted import NOT_READ
 from worker.visible import counted, tell

@@ -16,9 +16,8 @@ import msgspec
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.probes.server import url as url_of
 from worker.serve.answers import Reply
-from worker.serve.group_pages import GROUPS_PATH, Group, GroupMember
-from worker.serve.outlines import Outline
-from worker.serve.pages import PATH
+from worker.serve.groups import GROUPS_PATH, Group, GroupMember, Outline
+from worker.serve.queries import PATH
 from worker.settings.errors import ConfigurationError
 from worker.settings.model import Settings
 from worker.settings.secrets import token_in

@@ -18,7 +18,7 @@ from worker.corrections.request import Forget
 from worker.corrections.service import Corrector, last_records
 from worker.documents.lookup import Gone
 from worker.formats.unreadable import Unreadable
-from worker.serve.outlines import Outline
+from worker.serve.groups import Outline
 from worker.settings.model import Settings
 from worker.settings.secrets import without_credentials
 from worker.topology import Topology

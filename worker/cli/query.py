@@ -23,9 +23,8 @@ from worker.formats.unreadable import Unreadable
 from worker.index.errors import StoreDamaged
 from worker.offline.state_versions import StateError
 from worker.serve.answers import Answer, Found, Met, Reply, encoded, rejected
-from worker.serve.asking import Asker
-from worker.serve.pages import PATH
-from worker.serve.questions import Questions
+from worker.serve.asking import Asker, Questions
+from worker.serve.queries import PATH
 from worker.serve.state import StateShards
 from worker.settings.loading import load
 from worker.settings.model import Settings

@@ -283,14 +283,19 @@ class Service:
 
     def _begin(self, part: Part, *, spare: bool) -> None:
         """Run a part in a thread of its own."""
-        self._parts[part.name] = one = PartThread(
+        one = PartThread(
             part,
             self._build,
             self._stopping,
             lambda error: self._fail(part.name, error),
             spare=spare,
         )
+        self.add(one)
         one.thread.start()
+
+    def add(self, one: PartThread) -> None:
+        """Watch a part, report its health, and end it with the others."""
+        self._parts[one.part.name] = one
 
     def _build(self, part: Part, former: Loop | None) -> Loop:
         """Build a part's loop, in the seat of a former one if there is one."""

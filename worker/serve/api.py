@@ -38,12 +38,12 @@ from worker.page import page_routes
 from worker.serve.answers import Refused, error
 from worker.serve.desk import Desk, no_desk
 from worker.serve.following import Warming
-from worker.serve.group_pages import AskGroups, no_groups
+from worker.serve.groups import AskGroups, no_groups
 from worker.serve.openapi import described
-from worker.serve.pages import PATH
-from worker.serve.responder import Respond, Responder
+from worker.serve.parameters import Call
+from worker.serve.queries import PATH, Respond, Responder
 from worker.serve.rights import Right, Rights
-from worker.serve.routes import ROUTES, UNSTORED, Call, Route, Sources
+from worker.serve.routes import ROUTES, UNSTORED, Route, Sources
 from worker.settings.sections import ServeSection
 from worker.visible import visible
 
@@ -136,13 +136,13 @@ class QueryApi(Closing):
             reason = "this token may read, and not correct (serve.correcting_token_file)"
             raise Refused(HTTPStatus.FORBIDDEN, reason)
         if route.takes is None:
-            return await self._answered(Call(route, request))
+            return await self._answered(route, Call(request, route.parameters))
         self._check(request)
         async with self._bodies.received(request) as body:
-            return await self._answered(Call(route, request, body))
+            return await self._answered(route, Call(request, route.parameters, body))
 
-    async def _answered(self, call: Call) -> Response:
-        request, route = call.request, call.route
+    async def _answered(self, route: Route, call: Call) -> Response:
+        request = call.request
         request.scope[_READ] = True
         if route.named:
             call.check_names()

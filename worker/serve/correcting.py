@@ -19,8 +19,8 @@ from worker.corrections.service import Corrector, MadeList, listed
 from worker.corrections.state import MOST_ALLOWANCES, erasure_name
 from worker.documents.lookup import FORGOTTEN, Gone
 from worker.serve.answers import Refused
+from worker.serve.comparisons import Sequence, Side
 from worker.serve.following import Following
-from worker.serve.views import Sequence, Side
 from worker.settings.model import Settings
 from worker.topology import Topology
 from worker.wire.corrections import Note

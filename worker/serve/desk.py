@@ -30,13 +30,11 @@ from worker.groups.store import GroupsUnusable
 from worker.observe.feed import Duplicates, Feed, Since
 from worker.observe.flow import Flow, FlowLooks, Owners
 from worker.serve.answers import Refused
-from worker.serve.asking import Asker
-from worker.serve.comparisons import Comparer
+from worker.serve.asking import Asker, Questions
+from worker.serve.comparisons import Compare, Compared, Comparer, Comparison, Side
 from worker.serve.correcting import Correct, Corrected, Correcting
 from worker.serve.following import Following, Warming
-from worker.serve.outlines import Outline, outline
-from worker.serve.questions import Questions
-from worker.serve.views import Compare, Compared, Comparison, Side
+from worker.serve.groups import Outline, outline
 from worker.wire.frame import POSITION_BITS
 
 T = TypeVar("T")

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from worker.serve.asking import Body, Query
+from worker.serve.comparisons import Right, Side
 from worker.serve.correcting import Correct
-from worker.serve.questions import Body, Query
-from worker.serve.routes import EVENTS, ROUTES, SOUGHT, Parameter, Route
-from worker.serve.views import Failure, Right, Side, Sought
+from worker.serve.parameters import SOUGHT, Parameter, Sought
+from worker.serve.routes import EVENTS, ROUTES, Failure, Route
 
 _JSON = "application/json"
 _ONE_MEMBER = (Body, Correct, Query, Side, Right, Sought)

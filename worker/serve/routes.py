@@ -13,59 +13,61 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from time import monotonic
-from typing import Annotated, Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from worker.closing import Closing
 from worker.corrections.service import MadeList
-from worker.documents.published import Document, Documents
-from worker.groups.reading import SORTS, GroupsReader, Sort
+from worker.documents.published import Document, Documents, Duplicate
+from worker.groups.reading import GroupsReader
 from worker.groups.store import GroupsUnusable
 from worker.observe.feed import Duplicates, Since
 from worker.observe.flow import Flow
-from worker.serve.answers import Refused, Reply, coarse
+from worker.serve.answers import Refused, Reply
+from worker.serve.asking import Body
+from worker.serve.comparisons import Compare, Comparison
 from worker.serve.correcting import Correct, Corrected
 from worker.serve.desk import Busy, Desk, Turns
 from worker.serve.following import Warming
-from worker.serve.group_pages import (
+from worker.serve.groups import (
     GROUPS_PATH,
     AskGroups,
     Group,
     Groups,
+    Outline,
     listed,
     of_document,
-    position_of,
     with_members,
 )
-from worker.serve.outlines import Outline
-from worker.serve.pages import PATH
-from worker.serve.questions import Body
-from worker.serve.rights import Right, Rights
-from worker.serve.views import (
-    Compare,
-    Comparison,
-    Granted,
-    News,
-    Session,
-    Sought,
+from worker.serve.parameters import (
+    AFTER,
+    AFTER_MEMBER,
+    CURSOR,
+    LEAST,
+    LIMIT,
+    MOST,
+    SEQUENCE,
+    SINCE,
+    SKIPPED,
+    SORT,
+    SOUGHT,
+    Call,
+    Parameter,
+    check_one,
+    decoded,
 )
-from worker.settings.units import LENGTH, duration_ms
-from worker.untrusted import NOT_READ, why
+from worker.serve.queries import PATH
+from worker.serve.rights import Right, Rights
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-P = TypeVar("P", bound=msgspec.Struct)
 
 EVENTS = "text/event-stream"
 UNSTORED = {"Cache-Control": "no-store"}
-_NUMBER_DIGITS = 20
-"""No number of 64 bits has more."""
-_SHOWN = 40
-"""The characters of a wrong parameter that the refusal repeats."""
+_NUMBER_DIGITS = 19
+"""No number of a document has more."""
 _STREAMS = 64
 _TURN_SECONDS = 0.25
 _IN_EVENT = 2
@@ -74,165 +76,30 @@ _BEAT_SECONDS = 10.0
 """A stream without news sends a comment, so that both sides notice when the other one is gone."""
 
 
-@dataclass(frozen=True, eq=False)
-class Parameter(Generic[T_co]):
-    """A parameter in the address.
+class Failure(msgspec.Struct, frozen=True):
+    """Why there is no answer."""
 
-    Attributes:
-        name: its name.
-        kind: its type in the description.
-        text: what it is.
-        takes: what it may be, as a refusal says it.
-        read: returns the value; raises `ValueError` if it is wrong.
-        default: the value without it.
-    """
-
-    name: str
-    kind: object
-    text: str
-    takes: str
-    read: Callable[[str], T_co]
-    default: T_co
+    error: str
 
 
-def _number(  # noqa: PLR0913 -- a parameter, and its range
-    name: str,
-    text: str,
-    least: int,
-    most: int,
-    default: int,
-    *,
-    kind: object = None,
-    takes: str | None = None,
-) -> Parameter[int]:
-    def read(given: str) -> int:
-        # `isdigit` alone takes digits of every script, and `int` any number of them.
-        if not (given.isascii() and given.isdigit() and len(given) <= _NUMBER_DIGITS):
-            raise ValueError(given)
-        if not least <= int(given) <= most:
-            raise ValueError(given)
-        return int(given)
+class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a page sends to sign in: the content of a token's file."""
 
-    bounds = Annotated[int, msgspec.Meta(ge=least, le=most)]
-    return Parameter(name, kind or bounds, text, takes or f"{least} to {most}", read, default)
+    token: str
 
 
-def _sort(given: str) -> Sort:
-    for one in SORTS:
-        if one == given:
-            return one
-    raise ValueError(given)
+class Granted(msgspec.Struct, frozen=True):
+    """What a client may do with the token or the cookie that it sends."""
+
+    may_read: bool
+    may_correct: bool
 
 
-def _cursor(length: int, characters: int) -> Parameter[bytes]:
-    kind = Annotated[str, msgspec.Meta(pattern=f"^[A-Za-z0-9_-]{{{characters}}}$")]
-    read = partial(position_of, length=length)
-    return Parameter("cursor", kind, _BEFORE, "the `next` of an answer", read, b"")
+class News(msgspec.Struct, frozen=True):
+    """The data of an event of the stream: the latest of ``of`` duplicates since the last event."""
 
-
-_BEFORE = "`next` of the answer before"
-_DIGITS = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,18}$")]
-LIMIT = _number("limit", "how many", 1, 100, 50)
-CURSOR = _number("cursor", _BEFORE, 0, 1 << 62, 1 << 62, kind=_DIGITS)
-SKIPPED = _number("cursor", _BEFORE, 0, (1 << 63) - 1, 0, kind=_DIGITS)
-SEQUENCE = _number("sequence", "the number of a document", 0, (1 << 63) - 1, 0)
-SOUGHT = Parameter(
-    "sought", Sought, "one of `id`, `header`, `sequence`: the latest documents with an id or a"
-    " header, or the one with a number, with its whole text", "", str, "",
-)  # fmt: skip
-SORT: Parameter[Sort] = Parameter("sort", Sort, "the order", ", ".join(SORTS), _sort, "size")
-SINCE: Parameter[int | None] = Parameter(
-    "since", Annotated[str, msgspec.Meta(pattern=f"^{LENGTH.pattern}$")],
-    "only those with a member since: `24h`, `30m`", "a length such as 24h",
-    lambda given: duration_ms(given) if given else None, None,
-)  # fmt: skip
-LEAST = _number(
-    "min", "only those of at least so many members", 1, 999_999_999, 2, takes="1 or more"
-)
-MOST = _number("limit", "how many at most", 1, 1_000, 100)
-AFTER, AFTER_MEMBER = _cursor(16, 22), _cursor(8, 11)
-
-
-class Call:
-    """A request to a route, with its body."""
-
-    def __init__(self, route: Route, request: Request, body: bytes = b"") -> None:
-        """Take the route, the request, and its body, if the route takes one."""
-        self.route = route
-        self.request = request
-        self.body = body
-
-    @property
-    def rights(self) -> frozenset[Right]:
-        """Return what the client may do."""
-        given: frozenset[Right] = self.request.scope["rights"]
-        return given
-
-    @property
-    def id(self) -> str:
-        """Return the id in the path."""
-        given: str = self.request.path_params["id"]
-        return given
-
-    @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """Return all parameters, as they were given."""
-        return self.request.query_params.multi_items()
-
-    def __getitem__(self, parameter: Parameter[T]) -> T:
-        """Return the value of a parameter.
-
-        Raises:
-            Refused: it is wrong.
-        """
-        given = self.request.query_params.get(parameter.name)
-        if given is None:
-            return parameter.default
-        try:
-            return parameter.read(given)
-        except ValueError:
-            reason = f"{parameter.name}: got {given[:_SHOWN]!r}, takes {parameter.takes}"
-            raise Refused(HTTPStatus.BAD_REQUEST, reason) from None
-
-    def check_names(self) -> None:
-        """Refuse a parameter that the route doesn't have.
-
-        Raises:
-            Refused: there is one.
-        """
-        known = [one.name for one in self.route.parameters]
-        for name in self.request.query_params:
-            if name not in known:
-                takes = f"takes {', '.join(known) or 'none'}"
-                reason = f"{name[:_SHOWN]}: is no parameter; the request {takes}"
-                raise Refused(HTTPStatus.BAD_REQUEST, reason)
-
-    def shown(self, answer: bytes) -> bytes:
-        """Return an answer as the client may see it: without the right to correct, less exact."""
-        return answer if Right.CORRECT in self.rights else coarse(answer)
-
-
-def decoded(body: bytes, kind: type[P]) -> P:
-    """Return what a body is.
-
-    Raises:
-        Refused: it isn't of this form.
-    """
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except NOT_READ as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, why(error)) from None
-
-
-def _check_one(given: msgspec.Struct, name: str) -> None:
-    """Refuse what has none of its members, or several.
-
-    Raises:
-        Refused: it does.
-    """
-    fields = given.__struct_fields__
-    if sum(getattr(given, field) is not msgspec.UNSET for field in fields) != 1:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"{name}: takes one of {', '.join(fields)}")
+    duplicates: list[Duplicate]
+    of: int
 
 
 Answer = Response | msgspec.Struct | bytes
@@ -330,7 +197,7 @@ async def _news(sources: Sources, call: Call, desk: Desk) -> AsyncIterator[bytes
 
 
 async def _documents(sources: Sources, call: Call) -> Documents:
-    desk, given = sources.desk(), call.parameters
+    desk, given = sources.desk(), call.given
     if [name for name, _ in given] not in (["id"], ["header"], ["sequence"]):
         reason = "takes one of id=…, header=name or name=value, sequence=…"
         raise Refused(HTTPStatus.BAD_REQUEST, reason)
@@ -348,8 +215,8 @@ async def _documents(sources: Sources, call: Call) -> Documents:
 
 async def _comparison(sources: Sources, call: Call) -> Comparison:
     asked = decoded(call.body, Compare)
-    _check_one(asked.left, "left")
-    _check_one(asked.right, "right")
+    check_one(asked.left, "left")
+    check_one(asked.right, "right")
     return await sources.desk().compare(asked)
 
 
@@ -405,9 +272,9 @@ async def _corrections(sources: Sources, call: Call) -> MadeList:
 
 async def _correct(sources: Sources, call: Call) -> Corrected:
     asked = decoded(call.body, Correct)
-    _check_one(asked, "the correction")
+    check_one(asked, "the correction")
     if asked.allow is not msgspec.UNSET:
-        _check_one(asked.allow.of, "of")
+        check_one(asked.allow.of, "of")
     return await sources.desk().correct(asked)
 
 
@@ -429,7 +296,7 @@ async def _sign_out(sources: Sources, call: Call) -> Response:
 
 
 def _number_of_group(given: str) -> int | None:
-    is_number = given.isascii() and given.isdigit() and len(given) < _NUMBER_DIGITS
+    is_number = given.isascii() and given.isdigit() and len(given) <= _NUMBER_DIGITS
     return int(given) if is_number else None
 
 

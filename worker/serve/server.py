@@ -34,8 +34,8 @@ from worker.page import HEADERS
 from worker.probes.server import accepted, listening
 from worker.serve.api import QueryApi
 from worker.serve.desk import Desk, no_desk
-from worker.serve.group_pages import AskGroups, no_groups
-from worker.serve.responder import Respond
+from worker.serve.groups import AskGroups, no_groups
+from worker.serve.queries import Respond
 from worker.serve.rights import Rights, checked_tls
 from worker.settings.sections import ServeSection
 

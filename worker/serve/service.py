@@ -21,13 +21,11 @@ from worker.observe.flow import Owners
 from worker.probes.probes import Health
 from worker.process.heap import show_memory
 from worker.process.state_directory import show_disk
-from worker.serve.asking import Asker
+from worker.serve.asking import Asker, Questions
 from worker.serve.desk import Desk, Pool, waits
 from worker.serve.following import Following
-from worker.serve.group_pages import groups_of
-from worker.serve.pages import QueryPages
-from worker.serve.questions import Questions
-from worker.serve.responder import Said
+from worker.serve.groups import groups_of
+from worker.serve.queries import QueryPages, Said
 from worker.serve.shard_lock import ShardLock
 from worker.settings.model import Settings
 from worker.stages.base import Status

@@ -14,7 +14,7 @@ from worker.probes.probes import answer
 from worker.probes.server import listening
 from worker.serve import server as queries
 from worker.serve.api import QueryApi
-from worker.serve.responder import Respond, Said
+from worker.serve.queries import Respond, Said
 from worker.serve.rights import Rights
 from worker.settings.sections import ServeSection
 

@@ -54,7 +54,7 @@ def run(service: Service, loop: Loop) -> None:
         part, lambda _part, _former: loop, threading.Event(), lambda error: pytest.fail(str(error))
     )
     one.loop = loop
-    service._parts[part.name] = one
+    service.add(one)
 
 
 def test_a_worker_that_has_lost_its_seat_or_kafka_is_not_ready(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
         assert loop.catching_up
         one = PartThread(part, lambda _part, _former: loop, threading.Event(), failed)  # noqa: B023
         one.loop = loop
-        service._parts[part.name] = one
+        service.add(one)
         assert (service.health().catching_up == []) == held
         loop.close()
     assert ahead.mode.holds
@@ -140,7 +140,7 @@ def test_the_index_of_a_generation_is_in_use_until_its_part_has_ended(tmp_path: 
     ending.set()
     one.thread.join()
     assert service._indexes() == {}
-    service._parts[part.name] = one
+    service.add(one)
     assert service._indexes() == {current: None}
 
 

@@ -14,9 +14,8 @@ from worker.bus.memory.bus import MemoryBus
 from worker.closing import Closing
 from worker.offline.embedded import Embedded, create_topics
 from worker.serve.answers import Answer
-from worker.serve.asking import Asker
+from worker.serve.asking import Asker, Questions
 from worker.serve.following import Following
-from worker.serve.questions import Questions
 from worker.settings.model import Settings
 
 

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.worker.probes.attacked import BODY, DEADLINE, connect, post, rest, status_of, whole
 from worker.probes.server import listening
-from worker.serve.responder import Respond, Said
+from worker.serve.queries import Respond, Said
 from worker.serve.server import Limits, answering, serving
 from worker.settings.sections import ServeSection
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from worker.serve.responder import Said
+from worker.serve.queries import Said
 from worker.serve.rights import Right, Rights
 from worker.serve.server import Limits, answering
 from worker.settings.errors import ConfigurationError

@@ -23,7 +23,7 @@ from worker.metrics import table
 from worker.metrics.metrics import Metrics
 from worker.probes.probes import Pages
 from worker.probes.server import serving
-from worker.serve.responder import Said
+from worker.serve.queries import Said
 from worker.serve.server import Limits, answering
 from worker.serve.service import QueryService
 from worker.settings.sections import ServeSection

@@ -1,4 +1,4 @@
-"""What is read over HTTP beside queries: the feed, documents, comparisons, the flow."""
+"""What is read over HTTP beside queries, and that all of it is as it is described."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -18,6 +19,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from localkafka.broker import wait_until
+from tests.support.corpus import examples
 from worker.cli.demo_page import page_of
 from worker.serve.openapi import described
 from worker.serve.routes import ROUTES
@@ -271,3 +273,36 @@ def test_the_examples_of_the_page_run(server: Server) -> None:
         words = shlex.split(command.replace(":9465", f":{server.port}"))
         done = subprocess.run([*words, "--fail"], capture_output=True, check=True, timeout=60)
         assert json.loads(done.stdout)
+
+
+# What a document is, and what a text must have, is up to the settings: a query may be of the form
+# that is described, and be refused.
+CONFIGURATION = """
+[[operations]]
+include-path = "/v1/query"
+checks.positive_data_acceptance.enabled = false
+
+[[operations]]
+include-path = "/v1/corrections"
+include-method = "POST"
+checks.positive_data_acceptance.enabled = false
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.needs("schemathesis")
+def test_the_api_is_as_it_is_described(tmp_path: Path) -> None:
+    settings = Settings.model_validate(
+        {"app": "read", "serve": {"port": 0}, "index": {"cache_bytes": 1 << 20, "shards": 2}}
+    )
+    values = [b'{"id": "%d", "text": "%s"}' % (n, TEXT.encode()) for n in range(10)]
+    (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
+    with page_of(settings, [*values, b"no JSON"], iter(()), threading.Event()) as address:
+        done = subprocess.run(
+            [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/v1/openapi.json",
+             "--exclude-path", "/v1/duplicates/stream",  # It has no end.
+             "--max-examples", str(examples(8, 20)), "--seed", "1", "--generation-database", "none",
+             "--request-timeout", "20", "--no-color", "--warnings", "off"],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
