@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use _core::index::batch::Batch;
 use _core::index::clock::Clock;
-use _core::index::court::Court;
+use _core::index::config::IndexConfig;
 use _core::index::rules::{Rules, SameId};
 use _core::index::shard::memory::Memory;
 use _core::index::shard::plan::Plan;
@@ -92,7 +92,8 @@ fn measure(name: &str, window: Option<i64>, made: impl Fn(u64) -> (u64, u64, u64
         now_of: 64,
         now_least: 32,
     };
-    let court = Arc::new(Court::new(rules, (0..COLUMNS as u8).collect(), SLOTS).expect("good"));
+    let config =
+        Arc::new(IndexConfig::new(rules, (0..COLUMNS as u8).collect(), SLOTS).expect("good"));
     let settings = Settings { run_documents: RUN_DOCUMENTS, window };
     let mut store = Memory::default();
     let mut shard = store.open(settings, 0).expect("it is empty");
@@ -104,7 +105,7 @@ fn measure(name: &str, window: Option<i64>, made: impl Fn(u64) -> (u64, u64, u64
         }
         let batch = Arc::new(batch(number * BATCH, &made));
         let begun = cpu();
-        let plan = Plan::new(&shard, court.clone(), batch, &clock);
+        let plan = Plan::new(&shard, config.clone(), batch, &clock);
         let mut plan = plan.expect("sound");
         let read = costs.read(&mut plan, &shard, &store);
         let judged = cpu();
@@ -137,14 +138,14 @@ impl Costs {
     fn read(&mut self, plan: &mut Plan, shard: &Shard, store: &Memory) -> u64 {
         let before = self.reading;
         loop {
-            let wanted = plan.wanted(shard).expect("sound").to_vec();
+            let wanted = plan.poll_reads(shard).expect("sound").to_vec();
             if wanted.is_empty() {
                 return self.reading - before;
             }
             let begun = cpu();
             let values = store.get(&wanted);
             self.reading += cpu() - begun;
-            plan.give(shard, values).expect("sound");
+            plan.handle_values(shard, values).expect("sound");
         }
     }
 }

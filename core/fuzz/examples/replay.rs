@@ -6,8 +6,8 @@ use neardup_fuzz::TARGETS;
 
 fn main() -> ExitCode {
     let mut given = std::env::args().skip(1);
-    let wanted = given.next().unwrap_or_default();
-    let Some((_, run)) = TARGETS.into_iter().find(|(name, _)| *name == wanted) else {
+    let poll_reads = given.next().unwrap_or_default();
+    let Some((_, run)) = TARGETS.into_iter().find(|(name, _)| *name == poll_reads) else {
         eprintln!("usage: replay TARGET FILE…, with one of {:?}", TARGETS.map(|(name, _)| name));
         return ExitCode::FAILURE;
     };

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use _core::index::batch::{Batch, Forgotten};
 use _core::index::clock::NO_TIME;
-use _core::index::court::Court;
+use _core::index::config::IndexConfig;
 use _core::index::in_memory::{Given, MemoryIndex};
+use _core::index::reader::Damaged;
 use _core::index::rules::{Rules, SameId};
 use _core::index::shard::Settings;
-use _core::index::shard::keyspace::Key;
+use _core::index::shard::checksum::{add_checksum, verify_checksum};
+use _core::index::shard::keys::Key;
 use _core::index::shard::memory::Memory;
-use _core::index::shard::seal::{seal, unseal};
-use _core::index::sight::Damaged;
 
 use crate::input::{Input, spoil};
 use crate::naive::SplitMix;
@@ -48,7 +48,7 @@ pub fn run(data: &[u8]) {
 }
 
 struct World {
-    court: Arc<Court>,
+    config: Arc<IndexConfig>,
     /// Nothing happens to it but batches.
     quiet: Side,
     other: Side,
@@ -84,11 +84,12 @@ impl World {
         let plain = (window.is_none() && same_id == SameId::Duplicate).then(|| {
             MemoryIndex::new(rules.clone(), COLUMNS.len(), SLOTS).expect("they are right")
         });
-        let court = Arc::new(Court::new(rules, COLUMNS.to_vec(), SLOTS).expect("they are right"));
+        let config =
+            Arc::new(IndexConfig::new(rules, COLUMNS.to_vec(), SLOTS).expect("they are right"));
         Self {
-            quiet: Side::new(settings, court.clone()),
-            other: Side::new(settings, court.clone()),
-            court,
+            quiet: Side::new(settings, config.clone()),
+            other: Side::new(settings, config.clone()),
+            config,
             plain,
             sketches: Vec::new(),
             sequences: Vec::new(),
@@ -169,7 +170,7 @@ impl World {
                 ));
             }
             let same = |(sequence, equal, containment, _): &Shown| {
-                (*sequence, self.court.similarity(*equal).to_bits(), *containment)
+                (*sequence, self.config.similarity(*equal).to_bits(), *containment)
             };
             let shown: Vec<Vec<_>> =
                 outcome.matches.iter().map(|row| row.iter().map(same).collect()).collect();
@@ -244,9 +245,10 @@ impl World {
         let inserted = self.other.shard.inserted();
         for _ in 0..=input.below(3) {
             change(&mut self.other.memory, input, |value, key, input| {
-                let mut forged = unseal(key, value).map(<[u8]>::to_vec).unwrap_or_default();
+                let mut forged =
+                    verify_checksum(key, value).map(<[u8]>::to_vec).unwrap_or_default();
                 spoil(&mut forged, input);
-                *value = seal(key, forged);
+                *value = add_checksum(key, forged);
             });
         }
         let said = match input.below(8) {

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use _core::index::batch::Batch;
 use _core::index::clock::Clock;
-use _core::index::court::Court;
+use _core::index::config::IndexConfig;
 use _core::index::decision::{Decision, Matches};
+use _core::index::reader::Damaged;
 use _core::index::shard::memory::Memory;
 use _core::index::shard::plan::{Inquiry, Plan};
 use _core::index::shard::{Settings, Shard, Writes};
-use _core::index::sight::Damaged;
 
 /// A shard and its store.
 pub struct Side {
     settings: Settings,
-    court: Arc<Court>,
+    config: Arc<IndexConfig>,
     pub memory: Memory,
     pub shard: Shard,
     pub clock: Clock,
@@ -46,10 +46,10 @@ pub struct Outcome {
 }
 
 impl Side {
-    pub fn new(settings: Settings, court: Arc<Court>) -> Self {
+    pub fn new(settings: Settings, config: Arc<IndexConfig>) -> Self {
         let mut memory = Memory::default();
         let shard = memory.open(settings, 0).expect("there is nothing in it");
-        Self { settings, court, memory, shard, clock: Clock::default() }
+        Self { settings, config, memory, shard, clock: Clock::default() }
     }
 
     /// Open it again; `inserted` is what the store says.
@@ -59,18 +59,18 @@ impl Side {
     }
 
     fn plan(&self, batch: &Arc<Batch>) -> Result<Plan, Damaged> {
-        let mut plan = Plan::new(&self.shard, self.court.clone(), batch.clone(), &self.clock)?;
+        let mut plan = Plan::new(&self.shard, self.config.clone(), batch.clone(), &self.clock)?;
         self.read(&mut plan)?;
         Ok(plan)
     }
 
     fn read(&self, plan: &mut Plan) -> Result<(), Damaged> {
         loop {
-            let wanted = plan.wanted(&self.shard)?.to_vec();
-            if wanted.is_empty() {
+            let reads = plan.poll_reads(&self.shard)?.to_vec();
+            if reads.is_empty() {
                 return Ok(());
             }
-            plan.give(&self.shard, self.memory.get(&wanted))?;
+            plan.handle_values(&self.shard, self.memory.get(&reads))?;
         }
     }
 
@@ -112,13 +112,13 @@ impl Side {
 
     pub fn ask(&self, batch: &Arc<Batch>) -> Result<Vec<Vec<Shown>>, Damaged> {
         let mut inquiry =
-            Inquiry::new(&self.shard, self.court.clone(), batch.clone(), &self.clock)?;
+            Inquiry::new(&self.shard, self.config.clone(), batch.clone(), &self.clock)?;
         loop {
-            let wanted = inquiry.wanted(&self.shard)?.to_vec();
-            if wanted.is_empty() {
+            let reads = inquiry.poll_reads(&self.shard)?.to_vec();
+            if reads.is_empty() {
                 break;
             }
-            inquiry.give(&self.shard, self.memory.get(&wanted))?;
+            inquiry.handle_values(&self.shard, self.memory.get(&reads))?;
         }
         let answers = inquiry.answers().expect("nothing is wanted");
         Ok(shown(&answers.matches, batch.len()))

@@ -1,5 +1,5 @@
 //! All other stored values: the list of runs, buckets, renewals, numbers, verdicts, the clock, and
-//! writes of the open run.
+//! writes of the memtable.
 //!
 //! A value that is taken must be one that would be written, and what follows from it must not fail.
 //! The times of documents are hostile, too: the clock is asked whether batches may be cut anywhere.
@@ -7,15 +7,15 @@
 use _core::index::clock::{Clock, Dated, NO_TIME};
 use _core::index::rules::{Rules, SameId};
 use _core::index::shard::Settings;
+use _core::index::shard::checksum::{add_checksum, verify_checksum};
 use _core::index::shard::contents::Contents;
-use _core::index::shard::eras::Dates;
 use _core::index::shard::id_list::IdList;
-use _core::index::shard::keyspace::{self, OPEN_RUN, Place, RUNS, grown_key, number_key};
+use _core::index::shard::keys::{self, MEMTABLE, Place, RUNS, grown_key, number_key};
 use _core::index::shard::layout::{pack_bucket, pack_renewals, unpack_bucket, unpack_renewals};
-use _core::index::shard::open_run::{Added, OpenRun, pack_added, unpack_added};
+use _core::index::shard::memtable::{Added, Memtable, pack_added, unpack_added};
 use _core::index::shard::run_list::{ID_COLUMN, Merging, Run, RunList};
-use _core::index::shard::seal::{seal, unseal};
-use _core::index::shard::{cells, opening::Opening};
+use _core::index::shard::slices::Dates;
+use _core::index::shard::{open::Opening, run};
 use _core::index::verdict::{self, VerdictMatch};
 
 use crate::input::{Input, spoil};
@@ -52,30 +52,30 @@ fn runs(input: &mut Input) {
     flipped[at] ^= input.byte().max(1);
     assert!(RunList::unpack(&flipped).is_err());
 
-    let genuine = unseal(RUNS, &genuine).expect("it was sealed").to_vec();
+    let genuine = verify_checksum(RUNS, &genuine).expect("it was sealed").to_vec();
     let inserted = input.number();
     let (column, key) = (input.byte(), input.u64());
     let place = Place { run: input.u32(), slot: input.byte(), page: input.u32() };
-    let sealed = seal(RUNS, given(genuine, input));
-    let Ok(mut list) = RunList::unpack(&sealed) else { return };
-    assert_eq!(list.pack(), sealed);
+    let stored = add_checksum(RUNS, given(genuine, input));
+    let Ok(mut list) = RunList::unpack(&stored) else { return };
+    assert_eq!(list.pack(), stored);
 
     // Filters of forged sizes would take the memory of large shards.
-    if list.run_documents <= 1 << 10 && list.runs.iter().all(|run| run.tier <= 2) {
-        open(&sealed, inserted);
+    if list.run_documents <= 1 << 10 && list.runs.iter().all(|run| run.level <= 2) {
+        open(&stored, inserted);
     }
-    look(&sealed, inserted, column, key, place);
-    for tier in 0..=u8::MAX {
-        assert!(list.to_merge(tier).is_none_or(|runs| runs.len() == cells::FAN_IN));
+    look(&stored, inserted, column, key, place);
+    for level in 0..=u8::MAX {
+        assert!(list.to_merge(level).is_none_or(|runs| runs.len() == run::FAN_IN));
     }
     if let Some(merging) = list.merging.first().cloned() {
         assert_eq!(list.replace(&merging).len(), merging.sources.len());
         assert!(RunList::unpack(&list.pack()).is_ok());
     }
     let (now, window) = (input.number() as i64, Some(1 + (input.number() >> 2) as i64));
-    list.eras.note(Dates { now: Some(now), latest: input.number() as i64 }, window);
-    list.eras.is_due(Some(now), window);
-    list.eras.drop(Some(now), window);
+    list.slices.note(Dates { now: Some(now), latest: input.number() as i64 }, window);
+    list.slices.is_due(Some(now), window);
+    list.slices.drop(Some(now), window);
     list.drop_dead();
 }
 
@@ -83,7 +83,7 @@ fn runs(input: &mut Input) {
 fn open(runs: &[u8], inserted: u64) {
     let settings = Settings { run_documents: 8, window: Some(1000) };
     let mut opening = Opening::new(settings, inserted);
-    if opening.give([Some(runs), None, None]).is_err() {
+    if opening.handle_values([Some(runs), None, None]).is_err() {
         return;
     }
     opening.tables();
@@ -92,7 +92,7 @@ fn open(runs: &[u8], inserted: u64) {
         shard.sizes();
         shard.room();
         shard.hits(0, &[0, 1]);
-        shard.eras_grown(0, &[0, 1]);
+        shard.slices_grown(0, &[0, 1]);
     }
 }
 
@@ -100,17 +100,17 @@ fn open(runs: &[u8], inserted: u64) {
 fn look(runs: &[u8], inserted: u64, column: u8, hash: u64, place: Place) {
     let Ok(contents) = Contents::new(Some(runs), inserted) else { return };
     for (key, value) in [
-        (place.key(keyspace::CELLS), vec![0; 12]),
+        (place.key(keys::PAGES), vec![0; 12]),
         (
-            number_key(OPEN_RUN, 0),
-            pack_added(&[Added { slot: 0, cell: cells::Cell { hash, document: place.run } }]),
+            number_key(MEMTABLE, 0),
+            pack_added(&[Added { slot: 0, posting: run::Posting { hash, document: place.run } }]),
         ),
     ] {
-        let value = seal(&key, value);
-        let _ = contents.cells(&key, &value);
+        let value = add_checksum(&key, value);
+        let _ = contents.postings(&key, &value);
     }
     let key = grown_key(place.run, column, hash);
-    let _ = contents.bucket(&key, &seal(&key, place.page.to_le_bytes().to_vec()));
+    let _ = contents.bucket(&key, &add_checksum(&key, place.page.to_le_bytes().to_vec()));
 }
 
 /// A list after some writes.
@@ -121,17 +121,17 @@ fn genuine_list(input: &mut Input) -> RunList {
     for _ in 0..input.below(40) {
         let (first, number) = (list.end(), list.new_number());
         let end = first + 1 + u64::from(input.byte());
-        list.runs.push(Run { number, tier: 0, first, end, cells: input.u32().into() });
+        list.runs.push(Run { number, level: 0, first, end, postings: input.u32().into() });
         if input.below(6) == 0 {
-            list.eras.begin(end, Some(i64::from(input.u16())));
+            list.slices.begin(end, Some(i64::from(input.u16())));
         }
-        let tier = input.below(3) as u8;
-        if let Some(runs) = list.to_merge(tier)
-            && list.merging.iter().all(|other| other.tier != tier)
+        let level = input.below(3) as u8;
+        if let Some(runs) = list.to_merge(level)
+            && list.merging.iter().all(|other| other.level != level)
         {
             let sources = runs.iter().map(|run| run.number).collect();
             let target = list.new_number();
-            list.merging.push(Merging { tier, sources, target, began: end, done: 0, cells: 9 });
+            list.merging.push(Merging { level, sources, target, began: end, done: 0, postings: 9 });
         }
         if input.below(4) == 0
             && let Some(merging) = list.merging.first().cloned()
@@ -147,14 +147,14 @@ fn bucket(input: &mut Input) {
     let count = input.below(20);
     let entries: Vec<u64> =
         (0..count).filter_map(|_| end.checked_sub(1 + (input.number() & 0x7FFF_FFFE))).collect();
-    let beyond = input.below(2) == 1;
-    let packed = pack_bucket(&entries, beyond);
+    let has_overflow = input.below(2) == 1;
+    let packed = pack_bucket(&entries, has_overflow);
     let found = unpack_bucket(&packed, end).expect("it was packed");
-    assert_eq!((found.entries, found.beyond), (entries, beyond));
+    assert_eq!((found.entries, found.has_overflow), (entries, has_overflow));
     let other = given(packed, input);
     if let Ok(found) = unpack_bucket(&other, end) {
         assert!(found.entries.iter().all(|&number| number < end));
-        assert_eq!(pack_bucket(&found.entries, found.beyond), other);
+        assert_eq!(pack_bucket(&found.entries, found.has_overflow), other);
     }
 }
 
@@ -201,8 +201,8 @@ fn open_run(input: &mut Input) {
         .map(|_| {
             let slot = input.below(columns) as u8;
             let hash = input.one_of([0, 1, u64::MAX]).wrapping_mul(input.u64());
-            let document = first.wrapping_add(input.byte().into()) as u32 & !cells::MARK;
-            Added { slot, cell: cells::Cell { hash, document } }
+            let document = first.wrapping_add(input.byte().into()) as u32 & !run::MARK;
+            Added { slot, posting: run::Posting { hash, document } }
         })
         .collect();
     let packed = pack_added(&genuine);
@@ -211,16 +211,17 @@ fn open_run(input: &mut Input) {
     if let Ok(found) = unpack_added(&other, columns) {
         assert_eq!(pack_added(&found), other);
     }
-    let mut run = OpenRun::new(columns, first);
+    let mut run = Memtable::new(columns, first);
     run.put(&genuine);
     for one in &genuine {
-        let newest = |other: &&Added| (other.slot, other.cell.hash) == (one.slot, one.cell.hash);
-        let expected = genuine.iter().rev().find(newest).map(|newest| newest.cell.document);
-        let found = run.find(one.slot, one.cell.hash, false);
-        assert_eq!(found.map(|number| number as u32 & !cells::MARK), expected);
+        let newest =
+            |other: &&Added| (other.slot, other.posting.hash) == (one.slot, one.posting.hash);
+        let expected = genuine.iter().rev().find(newest).map(|newest| newest.posting.document);
+        let found = run.find(one.slot, one.posting.hash, false);
+        assert_eq!(found.map(|number| number as u32 & !run::MARK), expected);
     }
     let in_all = (0..columns).map(|slot| run.sorted(slot as u8, &[]).len()).sum::<usize>();
-    assert_eq!(in_all, run.cells());
+    assert_eq!(in_all, run.postings());
 }
 
 fn verdicts(input: &mut Input) {

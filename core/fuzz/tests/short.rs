@@ -18,8 +18,8 @@ const RUNS: usize = 3_000;
 const MOST_BYTES: u64 = 400;
 
 fn runs() -> usize {
-    let wanted = std::env::var("NEARDUP_FUZZ_RUNS");
-    wanted.map_or(RUNS, |runs| runs.parse().expect("NEARDUP_FUZZ_RUNS: takes an integer"))
+    let poll_reads = std::env::var("NEARDUP_FUZZ_RUNS");
+    poll_reads.map_or(RUNS, |runs| runs.parse().expect("NEARDUP_FUZZ_RUNS: takes an integer"))
 }
 
 fn folder(kind: &str, target: &str) -> PathBuf {

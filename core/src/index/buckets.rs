@@ -3,16 +3,16 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::sight::{Bucket, Cell, Damaged, Seen, Sight};
+use super::reader::{Bucket, Damaged, IndexReader, Poll, Posting};
 
 /// Where a bucket is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It is that of a cell's key.
+    /// It is that of a posting's key.
     Key {
         row: u32,
     },
-    Finer,
+    Overflow,
 }
 
 /// A bucket. Until it was read, it is empty.
@@ -31,11 +31,11 @@ pub struct Held {
     pub dropped: bool,
     /// The numbers of its documents, in their order. Most buckets have one, and need no memory.
     pub entries: SmallVec<[u64; 2]>,
-    /// Where `Known` has them, as far as they were looked at; nothing if there are few.
+    /// Where `Candidates` has them, as far as they were looked at; nothing if there are few.
     places: Vec<u32>,
-    /// Whether it has finer ones.
-    pub beyond: bool,
-    /// Whether it, or a finer one, has become full since the cells that come to it were looked at.
+    /// Whether it has overflow buckets.
+    pub has_overflow: bool,
+    /// Whether it, or an overflow bucket, has become full since the postings that come to it were looked at.
     pub outgrown: bool,
 }
 
@@ -72,22 +72,24 @@ impl Held {
     }
 }
 
-fn split(found: Seen<Bucket>) -> Seen<(SmallVec<[u64; 2]>, bool)> {
+fn split(found: Poll<Bucket>) -> Poll<(SmallVec<[u64; 2]>, bool)> {
     match found {
-        Seen::Here(Bucket { entries, beyond }) => Seen::Here((entries.into(), beyond)),
-        Seen::Unread => Seen::Unread,
+        Poll::Ready(Bucket { entries, has_overflow }) => {
+            Poll::Ready((entries.into(), has_overflow))
+        }
+        Poll::Pending => Poll::Pending,
     }
 }
 
-/// Buckets by ids: first those of the batch's keys, then finer ones.
+/// Buckets by ids: first those of the batch's keys, then overflow buckets.
 #[derive(Debug, Default)]
 pub struct Buckets {
     held: Vec<Held>,
-    finer: FxHashMap<(u16, u64), u32>,
+    overflow: FxHashMap<(u16, u64), u32>,
 }
 
 impl Buckets {
-    /// Add the bucket of a cell's key; return its id.
+    /// Add the bucket of a posting's key; return its id.
     pub fn add(&mut self, column: u16, hash: u64, row: u32) -> u32 {
         self.push(column, hash, Origin::Key { row })
     }
@@ -105,47 +107,47 @@ impl Buckets {
             dropped: false,
             entries: SmallVec::new(),
             places: Vec::new(),
-            beyond: false,
+            has_overflow: false,
             outgrown: false,
         });
         id
     }
 
-    /// Return the id of a finer bucket.
-    pub fn finer(&mut self, column: u16, hash: u64) -> u32 {
-        if let Some(&id) = self.finer.get(&(column, hash)) {
+    /// Return the id of an overflow bucket.
+    pub fn overflow(&mut self, column: u16, hash: u64) -> u32 {
+        if let Some(&id) = self.overflow.get(&(column, hash)) {
             return id;
         }
-        let id = self.push(column, hash, Origin::Finer);
-        self.finer.insert((column, hash), id);
+        let id = self.push(column, hash, Origin::Overflow);
+        self.overflow.insert((column, hash), id);
         id
     }
 
     /// Read a bucket, unless it was read.
     #[inline]
-    pub fn read(&mut self, id: u32, sight: &mut impl Sight) -> Result<Seen<()>, Damaged> {
+    pub fn read(&mut self, id: u32, reader: &mut impl IndexReader) -> Result<Poll<()>, Damaged> {
         let held = &mut self.held[id as usize];
         if held.read {
-            return Ok(Seen::Here(()));
+            return Ok(Poll::Ready(()));
         }
         let column = usize::from(held.column);
         let found = match held.origin {
             Origin::Key { row } => {
-                let cell = Cell { column, row: row as usize };
-                match sight.sole(cell) {
-                    Some(number) => Seen::Here((SmallVec::from_iter([number]), false)),
-                    None => split(sight.bucket(cell)?),
+                let posting = Posting { column, row: row as usize };
+                match reader.singleton(posting) {
+                    Some(number) => Poll::Ready((SmallVec::from_iter([number]), false)),
+                    None => split(reader.bucket(posting)?),
                 }
             }
-            Origin::Finer => split(sight.finer(column, held.hash)?),
+            Origin::Overflow => split(reader.overflow(column, held.hash)?),
         };
-        let (entries, beyond) = seen!(found);
-        if let Some(number) = entries.iter().find(|&&number| number >= sight.inserted()) {
+        let (entries, has_overflow) = ready!(found);
+        if let Some(number) = entries.iter().find(|&&number| number >= reader.inserted()) {
             return Err(Damaged(format!("a bucket names document {number}, which has no record")));
         }
-        held.new = entries.is_empty() && !beyond;
-        (held.entries, held.beyond, held.read) = (entries, beyond, true);
-        Ok(Seen::Here(()))
+        held.new = entries.is_empty() && !has_overflow;
+        (held.entries, held.has_overflow, held.read) = (entries, has_overflow, true);
+        Ok(Poll::Ready(()))
     }
 
     #[inline]
@@ -162,7 +164,7 @@ impl Buckets {
         self.held.len()
     }
 
-    /// Forget where the documents are known.
+    /// Forget where the documents have their candidates.
     pub fn release(&mut self) {
         self.held.iter_mut().for_each(|held| held.places = Vec::new());
     }

@@ -4,15 +4,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::batch::Batch;
 use super::buckets::{Held, Origin};
+use super::candidates::NEVER;
 use super::clock::Dated;
-use super::court::Court;
-use super::decision::{ChangedBucket, Changes, NewCell};
+use super::config::IndexConfig;
+use super::decision::{ChangedBucket, Changes, NewPosting};
 use super::judged::{Judged, Renewed};
-use super::known::NEVER;
 use super::naming::Naming;
+use super::reader::{Damaged, IndexReader, Poll};
 use super::record::Record;
 use super::rules::SameId;
-use super::sight::{Damaged, Seen, Sight};
 use super::verdict::{self, VerdictMatch};
 
 /// The other numbers of entries, by their buckets' ids and their numbers until now.
@@ -22,35 +22,35 @@ impl Judged {
     /// Return what changes. If something has to be read for that, it is asked again.
     pub fn changes(
         &mut self,
-        court: &Court,
+        config: &IndexConfig,
         batch: &Batch,
         dates: &Dated,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<Changes>, Damaged> {
-        let mut made = Changes { forgotten: self.known.forgotten(), ..Changes::default() };
-        let numbers = self.records(court, batch, dates, &mut made);
-        let below = sight.moved_below().min(self.known.first);
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<Changes>, Damaged> {
+        let mut made = Changes { forgotten: self.candidates.forgotten(), ..Changes::default() };
+        let numbers = self.records(config, batch, dates, &mut made);
+        let below = reader.moved_below().min(self.candidates.first);
         let moves = self.renewals(below, &numbers, &mut made);
         let last = self.rows.last().map(|&row| row as usize);
         let oldest = dates.oldest.as_ref().zip(last).map(|(oldest, row)| oldest[row]);
-        seen!(self.buckets(court, &numbers, &moves, oldest, &mut made, sight)?);
-        self.cells(court, batch, &numbers, &mut made);
-        if court.rules.same_id == SameId::Ignore {
-            seen!(self.verdicts(court, &numbers, &mut made, sight)?);
+        ready!(self.buckets(config, &numbers, &moves, oldest, &mut made, reader)?);
+        self.postings(config, batch, &numbers, &mut made);
+        if config.rules.same_id == SameId::Ignore {
+            ready!(self.verdicts(config, &numbers, &mut made, reader)?);
         }
-        Ok(Seen::Here(made))
+        Ok(Poll::Ready(made))
     }
 
     /// Write the records of the documents that get one; return the number of each, by row.
     fn records(
         &self,
-        court: &Court,
+        config: &IndexConfig,
         batch: &Batch,
         dates: &Dated,
         made: &mut Changes,
     ) -> Vec<Option<u64>> {
-        let columns = court.columns.len();
-        let mut all = vec![u8::MAX; if court.rules.rows == 0 { 0 } else { columns.div_ceil(8) }];
+        let columns = config.columns.len();
+        let mut all = vec![u8::MAX; if config.rules.rows == 0 { 0 } else { columns.div_ceil(8) }];
         if let (Some(last), 1..) = (all.last_mut(), columns % 8) {
             *last >>= 8 - columns % 8;
         }
@@ -58,26 +58,26 @@ impl Judged {
         let mut new = all.clone();
         for &row in &self.rows {
             let at = row as usize;
-            let contested = self.cells.of_row(at);
-            let named = contested.len() < columns || self.inserted[at];
-            let kept = named || court.rules.same_id == SameId::Ignore;
-            if !kept || self.known.document(row).gone_from != NEVER {
+            let collisions = self.postings.of_row(at);
+            let named = collisions.len() < columns || self.inserted[at];
+            let kept = named || config.rules.same_id == SameId::Ignore;
+            if !kept || self.candidates.document(row).gone_from != NEVER {
                 continue;
             }
             new.copy_from_slice(&all);
-            for cell in contested {
-                let held = self.buckets.get(cell.bucket);
-                if let Some(byte) = new.get_mut(usize::from(cell.column / 8)) {
-                    *byte &= !(u8::from(held.shared || !held.new) << (cell.column % 8));
+            for posting in collisions {
+                let held = self.buckets.get(posting.bucket);
+                if let Some(byte) = new.get_mut(usize::from(posting.column / 8)) {
+                    *byte &= !(u8::from(held.shared || !held.new) << (posting.column % 8));
                 }
             }
-            numbers[at] = Some(self.known.first + made.records.len() as u64);
+            numbers[at] = Some(self.candidates.first + made.records.len() as u64);
             made.records.push(
                 Record {
                     sequence: batch.sequences[at],
                     time: dates.times[at],
                     shingles: batch.shingles[at],
-                    sketch: if named { batch.sketch(at, court.slots) } else { &[] },
+                    sketch: if named { batch.sketch(at, config.slots) } else { &[] },
                     new: if named { &new } else { &[] },
                     id: batch.ids.get(at),
                 }
@@ -99,7 +99,7 @@ impl Judged {
         for some in renewed.chunk_by(|one, other| one.number == other.number) {
             let number = some[0].number;
             if number >= below {
-                let renewals = self.known.renewals(number);
+                let renewals = self.candidates.renewals(number);
                 made.renewals.extend(self.numbered(number, numbers).map(|own| (own, renewals)));
             } else {
                 self.move_document(number, some, &mut moves, made);
@@ -111,13 +111,14 @@ impl Judged {
     fn move_document(&self, number: u64, some: &[Renewed], moves: &mut Moves, made: &mut Changes) {
         let there = |one: &&Renewed| self.buckets.get(one.bucket).entries.contains(&number);
         let held: Vec<&Renewed> = some.iter().filter(there).collect();
-        let Some(place) = self.known.place_if_known(number).filter(|_| !held.is_empty()) else {
+        let Some(place) = self.candidates.place_if_known(number).filter(|_| !held.is_empty())
+        else {
             return;
         };
-        let other = self.known.first + made.records.len() as u64;
-        made.records.push(self.known.record(place, true).pack());
+        let other = self.candidates.first + made.records.len() as u64;
+        made.records.push(self.candidates.record(place, true).pack());
         moves.extend(held.iter().map(|one| ((one.bucket, number), other)));
-        let mut renewals = self.known.renewals(number);
+        let mut renewals = self.candidates.renewals(number);
         renewals.retain(|(column, _)| held.iter().any(|one| one.column == *column));
         made.renewals.push((other, renewals));
     }
@@ -125,35 +126,35 @@ impl Judged {
     /// Write the buckets that have changed, without what is forgotten or too old after the batch.
     fn buckets(
         &mut self,
-        court: &Court,
+        config: &IndexConfig,
         numbers: &[Option<u64>],
         moves: &Moves,
         oldest: Option<i64>,
         made: &mut Changes,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<()>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<()>, Damaged> {
         let moved: FxHashSet<u32> = moves.keys().map(|&(bucket, _)| bucket).collect();
         let mut read = true;
         for (id, held) in self.buckets.iter() {
             if !held.changed && !moved.contains(&id) {
                 continue;
             }
-            if held.new && !held.shared && held.origin != Origin::Finer {
+            if held.new && !held.shared && held.origin != Origin::Overflow {
                 let (column, hash) = (usize::from(held.column), held.hash);
                 let number = held.entries.first().and_then(|&own| self.numbered(own, numbers));
-                let cell = |number| NewCell { column, hash, number, may_exist: true };
-                made.cells.extend(number.map(cell));
-                continue; // Nobody contested it, after all.
+                let posting = |number| NewPosting { column, hash, number, may_exist: true };
+                made.postings.extend(number.map(posting));
+                continue; // There was no collision, after all.
             }
-            let column = court.columns[usize::from(held.column)];
+            let column = config.columns[usize::from(held.column)];
             let mut entries = Vec::with_capacity(held.entries.len());
             for &number in &held.entries {
                 // Nobody has looked at those that aren't known.
-                if let Some(place) = self.known.place_if_known(number) {
-                    match self.known.live(place, column, NEVER - 1, oldest, sight)? {
-                        Seen::Here(true) => {}
-                        Seen::Here(false) => continue,
-                        Seen::Unread => {
+                if let Some(place) = self.candidates.place_if_known(number) {
+                    match self.candidates.live(place, column, NEVER - 1, oldest, reader)? {
+                        Poll::Ready(true) => {}
+                        Poll::Ready(false) => continue,
+                        Poll::Pending => {
                             read = false;
                             continue;
                         }
@@ -163,29 +164,35 @@ impl Judged {
                 entries.extend(other.or_else(|| self.numbered(number, numbers)));
             }
             // Empty buckets aren't written, but what was dropped must not come back.
-            let beyond = held.beyond || held.dropped && entries.is_empty();
+            let has_overflow = held.has_overflow || held.dropped && entries.is_empty();
             let Held { column, hash, new, origin, .. } = *held;
             let column = usize::from(column);
             match entries[..] {
-                [] if !beyond => {}
-                [number] if new && !beyond && origin != Origin::Finer => {
-                    made.cells.push(NewCell { column, hash, number, may_exist: true });
+                [] if !has_overflow => {}
+                [number] if new && !has_overflow && origin != Origin::Overflow => {
+                    made.postings.push(NewPosting { column, hash, number, may_exist: true });
                 }
-                _ => made.buckets.push(ChangedBucket { column, hash, entries, beyond }),
+                _ => made.buckets.push(ChangedBucket { column, hash, entries, has_overflow }),
             }
         }
-        Ok(if read { Seen::Here(()) } else { Seen::Unread })
+        Ok(if read { Poll::Ready(()) } else { Poll::Pending })
     }
 
-    /// Write the cells that nobody contests.
-    fn cells(&self, court: &Court, batch: &Batch, numbers: &[Option<u64>], made: &mut Changes) {
-        let contested = self.cells.contested.len();
-        made.cells.reserve(self.rows.len() * court.columns.len() - contested);
-        for column in 0..court.columns.len() {
+    /// Write the postings that nobody contests.
+    fn postings(
+        &self,
+        config: &IndexConfig,
+        batch: &Batch,
+        numbers: &[Option<u64>],
+        made: &mut Changes,
+    ) {
+        let collisions = self.postings.collisions.len();
+        made.postings.reserve(self.rows.len() * config.columns.len() - collisions);
+        for column in 0..config.columns.len() {
             let keys = &batch.keys[column * batch.len()..(column + 1) * batch.len()];
             for (row, (&hash, number)) in keys.iter().zip(numbers).enumerate() {
-                if let (Some(number), false) = (*number, self.cells.is_contested(column, row)) {
-                    made.cells.push(NewCell { column, hash, number, may_exist: false });
+                if let (Some(number), false) = (*number, self.postings.collides(column, row)) {
+                    made.postings.push(NewPosting { column, hash, number, may_exist: false });
                 }
             }
         }
@@ -194,43 +201,43 @@ impl Judged {
     /// Write the verdicts of documents that get a number.
     fn verdicts(
         &self,
-        court: &Court,
+        config: &IndexConfig,
         numbers: &[Option<u64>],
         made: &mut Changes,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<()>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<()>, Damaged> {
         let of = |row: usize| {
             &self.matches.matches[self.matches.starts[row]..self.matches.starts[row + 1]]
         };
         let own = numbers.iter().enumerate().filter_map(|(row, &number)| Some((number?, of(row))));
         let own: Vec<_> = own.filter(|(_, matches)| !matches.is_empty()).collect();
         let sequences = own.iter().flat_map(|(_, matches)| matches.iter().map(|one| one.sequence));
-        let naming = Naming { known: &self.known, numbers };
-        let names = seen!(naming.names(sequences.collect(), &mut made.records, sight)?);
+        let naming = Naming { candidates: &self.candidates, numbers };
+        let names = ready!(naming.names(sequences.collect(), &mut made.records, reader)?);
         for (number, matches) in own {
             let verdict: Vec<VerdictMatch> = matches
                 .iter()
                 .map(|one| VerdictMatch {
                     sequence: one.sequence,
-                    similarity: court.measures.estimate(u32::from(one.equal)),
+                    similarity: config.measures.estimate(u32::from(one.equal)),
                     number: names[&one.sequence],
                     containment: one.containment,
                 })
                 .collect();
             made.verdicts.push((number, verdict::pack(&verdict)));
         }
-        Ok(Seen::Here(()))
+        Ok(Poll::Ready(()))
     }
 
     /// Whether a document is forgotten at the end of the batch.
     fn is_gone(&self, number: u64) -> bool {
-        let place = self.known.place_if_known(number);
-        place.is_none_or(|place| self.known.document(place).gone_from != NEVER)
+        let place = self.candidates.place_if_known(number);
+        place.is_none_or(|place| self.candidates.document(place).gone_from != NEVER)
     }
 
     /// The number of a document in the index, also of one of the batch.
     fn numbered(&self, number: u64, numbers: &[Option<u64>]) -> Option<u64> {
-        match number.checked_sub(self.known.first) {
+        match number.checked_sub(self.candidates.first) {
             None => Some(number),
             Some(row) => numbers[row as usize],
         }

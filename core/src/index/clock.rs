@@ -15,8 +15,8 @@
 //! `Clock::settled`.
 
 use super::bytes::Cursor;
+use super::reader::Damaged;
 use super::rules::Rules;
-use super::sight::Damaged;
 
 /// The time of a document that has none. It is also the mark of an entry of such documents.
 pub const NO_TIME: i64 = i64::MIN;

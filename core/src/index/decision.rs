@@ -39,13 +39,13 @@ pub struct Matches {
 pub struct Counts {
     /// Comparisons with candidates.
     pub candidates: u64,
-    /// Cells that were not inserted because an entry stands for them.
+    /// Postings that were not inserted because an entry stands for them.
     pub absorbed: u64,
-    /// How many of these are less similar to it than `absorb`, in crowded buckets.
-    pub covered: u64,
-    /// Buckets that were full, and have finer ones from now on.
+    /// How many of these are less similar to it than `absorb`, in hot buckets.
+    pub absorbed_similar: u64,
+    /// Buckets that were full, and have overflow buckets from now on.
     pub divided: u64,
-    /// Entries that were removed from the finest buckets, which were full.
+    /// Entries that were removed from the last overflow buckets, which were full.
     pub dropped: u64,
     /// Documents that were ignored because they were sent again.
     pub repeated: u64,
@@ -53,11 +53,11 @@ pub struct Counts {
 
 /// A bucket that did not exist, and has one document from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewCell {
+pub struct NewPosting {
     pub column: usize,
     pub hash: u64,
     pub number: u64,
-    /// Whether something may be stored of the bucket; see `Sight::may_exist`.
+    /// Whether something may be stored of the bucket; see `IndexReader::may_exist`.
     pub may_exist: bool,
 }
 
@@ -67,13 +67,13 @@ pub struct ChangedBucket {
     pub column: usize,
     pub hash: u64,
     pub entries: Vec<u64>,
-    pub beyond: bool,
+    pub has_overflow: bool,
 }
 
 /// What a batch changes in the index. Columns are given by their places among the batch's.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    pub cells: Vec<NewCell>,
+    pub postings: Vec<NewPosting>,
     pub buckets: Vec<ChangedBucket>,
     /// The records of the documents that get the next numbers, one after the other.
     pub records: Vec<Vec<u8>>,

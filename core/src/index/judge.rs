@@ -7,23 +7,23 @@ use rustc_hash::FxHashSet;
 
 use super::batch::Batch;
 use super::buckets::Buckets;
-use super::cells::{Cells, Contested};
+use super::candidates::{Candidates, NEVER};
 use super::clock::{Clock, Dated};
-use super::court::Court;
+use super::collisions::{Collision, Collisions};
+use super::config::IndexConfig;
 use super::decision::{Counts, Decision, Match, Matches};
-use super::finer::LEVELS;
+use super::ids::Identities;
 use super::judged::Judged;
-use super::known::{Known, NEVER};
+use super::overflow::LEVELS;
+use super::reader::{Damaged, IndexReader, Poll};
 use super::repeated;
-use super::same_id::Identities;
-use super::sight::{Damaged, Seen, Sight};
-use super::walk::{End, Walk, Way};
+use super::walk::{Outcome, Probe, ProbePath};
 
 /// The judging of a batch, from its beginning to the decision.
 ///
 /// `step` goes on until something has to be read. Nothing that it sees may change meanwhile.
 pub struct Judgement {
-    court: Arc<Court>,
+    config: Arc<IndexConfig>,
     batch: Arc<Batch>,
     dates: Dated,
     identities: Identities,
@@ -32,37 +32,37 @@ pub struct Judgement {
 
 impl Judgement {
     /// Begin to judge a batch; `clock` is the one before it.
-    pub fn new(court: Arc<Court>, batch: Arc<Batch>, clock: &Clock) -> Result<Self, String> {
-        batch.check(court.columns.len(), court.slots)?;
-        let dates = Dated::of(clock, &batch.times, &court.rules);
-        Ok(Self { court, batch, dates, identities: Identities::default(), judging: None })
+    pub fn new(config: Arc<IndexConfig>, batch: Arc<Batch>, clock: &Clock) -> Result<Self, String> {
+        batch.check(config.columns.len(), config.slots)?;
+        let dates = Dated::of(clock, &batch.times, &config.rules);
+        Ok(Self { config, batch, dates, identities: Identities::default(), judging: None })
     }
 
     /// Judge on; return the decision, if nothing has to be read for it any more.
     ///
     /// Once there was a decision, there is nothing to ask for.
-    pub fn step(&mut self, sight: &mut impl Sight) -> Result<Seen<Decision>, Damaged> {
-        let Self { court, batch, dates, identities, judging } = self;
+    pub fn step(&mut self, reader: &mut impl IndexReader) -> Result<Poll<Decision>, Damaged> {
+        let Self { config, batch, dates, identities, judging } = self;
         let judging = match judging {
             Some(judging) => judging,
             None => {
-                seen!(identities.read(batch, court.rules.same_id, dates, sight)?);
-                judging.insert(Judging::new(court, batch, dates, identities, sight))
+                ready!(identities.read(batch, config.rules.same_id, dates, reader)?);
+                judging.insert(Judging::new(config, batch, dates, identities, reader))
             }
         };
-        seen!(judging.judge(court, batch, dates, sight)?);
-        let changes = seen!(judging.judged.changes(court, batch, dates, sight)?);
+        ready!(judging.judge(config, batch, dates, reader)?);
+        let changes = ready!(judging.judged.changes(config, batch, dates, reader)?);
         let Some(Judging { judged, .. }) = self.judging.take() else {
             unreachable!("it was there")
         };
-        let Judged { matches, mut counts, known, .. } = judged;
-        let matches = Matches { ids: known.ids, ..matches };
+        let Judged { matches, mut counts, candidates, .. } = judged;
+        let matches = Matches { ids: candidates.ids, ..matches };
         counts.repeated = identities.repeats.len() as u64;
-        let matches = repeated::with_repeated(matches, batch, identities, &court.measures)?;
+        let matches = repeated::with_repeated(matches, batch, identities, &config.measures)?;
         let forgotten = batch.forgotten.iter().map(|one| &one.id);
         let known = forgotten.filter(|id| !identities.stored(id).is_empty()).cloned().collect();
         let dates = std::mem::take(&mut self.dates);
-        Ok(Seen::Here(Decision { dates, matches, counts, changes, known }))
+        Ok(Poll::Ready(Decision { dates, matches, counts, changes, known }))
     }
 }
 
@@ -81,15 +81,15 @@ const LEAST_ROOM: usize = 4096;
 /// meets full buckets has hundreds of candidates, so those of a whole batch may be gigabytes.
 struct Judging {
     judged: Judged,
-    /// How many of the contested cells were judged.
+    /// How many of the in collision postings were judged.
     next: usize,
     /// Where the piece ends that is judged: all its documents are whole.
     end: usize,
-    /// The cells that wait for something that has to be read.
-    waiting: Vec<Contested>,
-    /// Whether all cells were looked at once, to find what has to be read.
+    /// The postings that wait for something that has to be read.
+    waiting: Vec<Collision>,
+    /// Whether all postings were looked at once, to find what has to be read.
     looked: bool,
-    /// The comparisons of the row of the next cell so far: places, and how many slots are equal.
+    /// The comparisons of the row of the next posting so far: places, and how many slots are equal.
     met: Vec<(u32, u32)>,
     /// The row that a document was met by last, by its place.
     met_by: Vec<u32>,
@@ -99,27 +99,27 @@ struct Judging {
 
 impl Judging {
     fn new(
-        court: &Court,
+        config: &IndexConfig,
         batch: &Batch,
         dates: &Dated,
         identities: &Identities,
-        sight: &mut impl Sight,
+        reader: &mut impl IndexReader,
     ) -> Self {
         let mut again = identities.repeats.iter().map(|&(row, _)| row).peekable();
         let rows: Vec<u32> =
             (0..batch.len() as u32).filter(|&row| again.next_if_eq(&row).is_none()).collect();
-        let mut known = Known::new(court.slots, dates.clock.clone(), sight.inserted());
-        known.add_batch(batch, &dates.times);
-        forget(batch, identities, &rows, &mut known);
+        let mut candidates = Candidates::new(config.slots, dates.clock.clone(), reader.inserted());
+        candidates.add_batch(batch, &dates.times);
+        forget(batch, identities, &rows, &mut candidates);
         let mut buckets = Buckets::default();
-        let cells = Cells::of(batch, court.columns.len(), &rows, &mut buckets, sight);
+        let postings = Collisions::of(batch, config.columns.len(), &rows, &mut buckets, reader);
         let judged = Judged {
             inserted: vec![false; batch.len()],
             rows,
-            forgets: known.forgets(),
-            known,
+            forgets: candidates.forgets(),
+            candidates,
             buckets,
-            cells,
+            postings,
             renewed: FxHashSet::default(),
             counts: Counts::default(),
             matches: Matches::default(),
@@ -137,92 +137,100 @@ impl Judging {
         }
     }
 
-    /// Judge the contested cells, in order, until something has to be read.
+    /// Judge the in collision postings, in order, until something has to be read.
     fn judge(
         &mut self,
-        court: &Court,
+        config: &IndexConfig,
         batch: &Batch,
         dates: &Dated,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<()>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<()>, Damaged> {
         loop {
-            self.look(court, batch, dates, sight)?;
+            self.look(config, batch, dates, reader)?;
             if !self.waiting.is_empty() {
-                return Ok(Seen::Unread);
+                return Ok(Poll::Pending);
             }
             loop {
-                let cell = self.judged.cells.contested.get(self.next).copied();
-                let end = cell.map_or(batch.len(), |cell| cell.row as usize);
-                self.finish_rows(court, batch, end);
-                let Some(cell) = cell else { return Ok(Seen::Here(())) };
+                let posting = self.judged.postings.collisions.get(self.next).copied();
+                let end = posting.map_or(batch.len(), |posting| posting.row as usize);
+                self.finish_rows(config, batch, end);
+                let Some(posting) = posting else { return Ok(Poll::Ready(())) };
                 if self.next == self.end {
-                    self.begin(court, sight)?;
+                    self.begin(config, reader)?;
                     continue;
                 }
-                let Seen::Here(way) = self.visit(cell, court, batch, dates, sight)? else { break };
-                self.settle(cell, way, court, dates, sight)?;
+                let Poll::Ready(path) = self.visit(posting, config, batch, dates, reader)? else {
+                    break;
+                };
+                self.settle(posting, path, config, dates, reader)?;
                 self.next += 1;
             }
             // At first, whatever has to be read is found at once. What is missing later is missing
             // because documents of the batch have filled a bucket.
-            let left = &self.judged.cells.contested[self.next..self.end];
+            let left = &self.judged.postings.collisions[self.next..self.end];
             let (stopped, buckets) = (left[0].bucket, &mut self.judged.buckets);
-            let concerned = left.iter().filter(|cell| {
-                !self.looked || cell.bucket == stopped || buckets.get(cell.bucket).outgrown
+            let concerned = left.iter().filter(|posting| {
+                !self.looked || posting.bucket == stopped || buckets.get(posting.bucket).outgrown
             });
             self.waiting = concerned.copied().collect();
-            self.waiting.iter().for_each(|cell| buckets.get_mut(cell.bucket).outgrown = false);
+            self.waiting
+                .iter()
+                .for_each(|posting| buckets.get_mut(posting.bucket).outgrown = false);
             self.looked = true;
         }
     }
 
     /// Begin another piece: of so many documents as there is room to hold their candidates, at
     /// least one. If there is little, what is held goes before.
-    fn begin(&mut self, court: &Court, sight: &mut impl Sight) -> Result<(), Damaged> {
-        let Judged { known, buckets, renewed, matches, cells, .. } = &mut self.judged;
-        let each = RECORDS_A_PAGE * (court.slots + RECORD_BYTES) + known.document_bytes();
-        let mut room = sight.room_bytes(known.held_bytes()) / each;
-        if room < LEAST_ROOM && known.held_bytes() > 0 {
+    fn begin(
+        &mut self,
+        config: &IndexConfig,
+        reader: &mut impl IndexReader,
+    ) -> Result<(), Damaged> {
+        let Judged { candidates, buckets, renewed, matches, postings, .. } = &mut self.judged;
+        let each = RECORDS_A_PAGE * (config.slots + RECORD_BYTES) + candidates.document_bytes();
+        let mut room = reader.room_bytes(candidates.held_bytes()) / each;
+        if room < LEAST_ROOM && candidates.held_bytes() > 0 {
             let renewed = renewed.iter().map(|one| one.number).collect();
-            known.release(&renewed, &mut matches.matches);
+            candidates.release(&renewed, &mut matches.matches);
             buckets.release();
-            sight.release();
-            room = sight.room_bytes(known.held_bytes()) / each;
+            reader.release();
+            room = reader.room_bytes(candidates.held_bytes()) / each;
         }
         self.looked = false;
-        self.end = cells.contested.len();
+        self.end = postings.collisions.len();
         // Most buckets of a document have the same candidates, and a flood has the same buckets.
         let (mut new, mut counted) = (FxHashSet::<u64>::default(), vec![false; buckets.len()]);
-        for (at, cell) in cells.contested.iter().enumerate().skip(self.next) {
-            if new.len() > room && cell.row > cells.contested[at - 1].row {
+        for (at, posting) in postings.collisions.iter().enumerate().skip(self.next) {
+            if new.len() > room && posting.row > postings.collisions[at - 1].row {
                 self.end = at;
                 return Ok(());
             }
-            if !std::mem::replace(&mut counted[cell.bucket as usize], true) {
-                buckets.read(cell.bucket, sight)?;
-                let entries = buckets.get(cell.bucket).entries.iter();
-                new.extend(entries.filter(|&&number| known.place_if_known(number).is_none()));
+            if !std::mem::replace(&mut counted[posting.bucket as usize], true) {
+                let _ = buckets.read(posting.bucket, reader)?;
+                let entries = buckets.get(posting.bucket).entries.iter();
+                new.extend(entries.filter(|&&number| candidates.place_if_known(number).is_none()));
             }
         }
         Ok(())
     }
 
-    /// Look at the cells that wait, as if all of them came next; some may not have to wait longer.
+    /// Look at the postings that wait, as if all of them came next; some may not have to wait longer.
     fn look(
         &mut self,
-        court: &Court,
+        config: &IndexConfig,
         batch: &Batch,
         dates: &Dated,
-        sight: &mut impl Sight,
+        reader: &mut impl IndexReader,
     ) -> Result<(), Damaged> {
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut damaged = None;
-        waiting.retain(|&cell| {
-            if sight.unread() >= TOGETHER {
+        waiting.retain(|&posting| {
+            if reader.unread() >= TOGETHER {
                 return true;
             }
-            let seen = self.visit(cell, court, batch, dates, sight);
-            let unread = matches!(seen, Ok(Seen::Unread));
+            let seen = self.visit(posting, config, batch, dates, reader);
+            let unread = matches!(seen, Ok(Poll::Pending));
             damaged = seen.err().or(damaged.take());
             unread
         });
@@ -233,85 +241,85 @@ impl Judging {
     /// Lead a document through its buckets, which don't change. What its end needs is read, too.
     fn visit(
         &mut self,
-        cell: Contested,
-        court: &Court,
+        posting: Collision,
+        config: &IndexConfig,
         batch: &Batch,
         dates: &Dated,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<Way>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<ProbePath>, Damaged> {
         let oldest = dates.oldest.as_deref();
-        let mut walk = Walk {
-            court,
+        let mut probe = Probe {
+            config,
             batch,
             oldest,
-            all_live: oldest.is_none() && sight.all_kept() && !self.judged.forgets,
-            known: &mut self.judged.known,
+            all_live: oldest.is_none() && reader.all_kept() && !self.judged.forgets,
+            candidates: &mut self.judged.candidates,
             buckets: &mut self.judged.buckets,
-            sight,
+            reader,
             compared: &mut self.compared,
             live: &mut self.live,
         };
-        let way = seen!(walk.visit(cell)?);
-        if let (End::Covered { by, .. }, Some(_)) = (way.end, court.rules.window) {
-            let column = court.columns[usize::from(cell.column)];
-            seen!(self.judged.known.renewed_time(by, column, sight)?);
+        let path = ready!(probe.visit(posting)?);
+        if let (Outcome::Absorbed { by, .. }, Some(_)) = (path.end, config.rules.window) {
+            let column = config.columns[usize::from(posting.column)];
+            ready!(self.judged.candidates.renewed_time(by, column, reader)?);
         }
-        Ok(Seen::Here(way))
+        Ok(Poll::Ready(path))
     }
 
     /// Carry out what became of a document in a column.
     fn settle(
         &mut self,
-        cell: Contested,
-        way: Way,
-        court: &Court,
+        posting: Collision,
+        path: ProbePath,
+        config: &IndexConfig,
         dates: &Dated,
-        sight: &mut impl Sight,
+        reader: &mut impl IndexReader,
     ) -> Result<(), Damaged> {
-        self.meet(cell.row);
+        self.meet(posting.row);
         let judged = &mut self.judged;
-        let (last, before) = way.last();
-        let column = court.columns[usize::from(cell.column)];
-        let changing = match way.end {
-            End::Covered { by, equal, .. } => {
+        let (last, before) = path.last();
+        let column = config.columns[usize::from(posting.column)];
+        let changing = match path.end {
+            Outcome::Absorbed { by, equal, .. } => {
                 judged.counts.absorbed += 1;
-                judged.counts.covered += u64::from(equal < court.measures.absorbs);
-                court.rules.window.is_some()
-                    && judged.renew(cell.row, by, column, last, dates, sight)?
+                judged.counts.absorbed_similar += u64::from(equal < config.measures.absorbs);
+                config.rules.window.is_some()
+                    && judged.renew(posting.row, by, column, last, dates, reader)?
             }
-            End::Inserted { level } => {
-                judged.inserted[cell.row as usize] = true;
-                let oldest = dates.oldest.as_ref().map(|oldest| oldest[cell.row as usize]);
-                judged.insert(cell.row, column, last, oldest, court.rules.capacity, sight)?;
-                if level < LEVELS && judged.buckets.get(last).entries.len() >= court.rules.capacity
+            Outcome::Inserted { level } => {
+                judged.inserted[posting.row as usize] = true;
+                let oldest = dates.oldest.as_ref().map(|oldest| oldest[posting.row as usize]);
+                judged.insert(posting.row, column, last, oldest, config.rules.capacity, reader)?;
+                if level < LEVELS && judged.buckets.get(last).entries.len() >= config.rules.capacity
                 {
-                    judged.buckets.get_mut(cell.bucket).outgrown = true;
+                    judged.buckets.get_mut(posting.bucket).outgrown = true;
                 }
                 true
             }
         };
         if changing {
-            judged.divide(before, court.rules.window.is_some());
+            judged.divide(before, config.rules.window.is_some());
         }
         Ok(())
     }
 
     /// Add the comparisons of the last visit to those of its row.
     fn meet(&mut self, row: u32) {
-        let known = &self.judged.known;
-        self.met_by.resize(known.documents().len(), NEVER);
+        let candidates = &self.judged.candidates;
+        self.met_by.resize(candidates.documents().len(), NEVER);
         for &place in &self.compared {
             let by = &mut self.met_by[place as usize];
             if *by != row {
                 *by = row;
-                self.met.push((place, known.last_equal(place)));
+                self.met.push((place, candidates.last_equal(place)));
             }
         }
     }
 
     /// Write down the matches of all rows before one. Only the first of them has met anything.
-    fn finish_rows(&mut self, court: &Court, batch: &Batch, end: usize) {
-        let Judged { matches, counts, known, .. } = &mut self.judged;
+    fn finish_rows(&mut self, config: &IndexConfig, batch: &Batch, end: usize) {
+        let Judged { matches, counts, candidates, .. } = &mut self.judged;
         if matches.starts.len() > end {
             return;
         }
@@ -321,7 +329,7 @@ impl Judging {
         if let Some(row) = (matches.starts.len() - 1 < end).then(|| matches.starts.len() - 1) {
             counts.candidates += self.met.len() as u64;
             let shingles = batch.shingles[row];
-            matching(court, known, shingles, &mut self.met, &mut matches.matches);
+            matching(config, candidates, shingles, &mut self.met, &mut matches.matches);
             self.met.clear();
         }
         let so_far = matches.matches.len();
@@ -331,17 +339,17 @@ impl Judging {
 
 /// Add the matches among comparisons, best first: most similar first, ties oldest first.
 pub(super) fn matching(
-    court: &Court,
-    known: &Known,
+    config: &IndexConfig,
+    candidates: &Candidates,
     shingles: u32,
     met: &mut [(u32, u32)],
     matches: &mut Vec<Match>,
 ) {
     let from = matches.len();
     for &(place, equal) in met.iter() {
-        let document = known.document(place);
-        let containment = court.measures.share(equal, shingles, document.shingles);
-        if equal >= court.measures.matches || containment > 0.0 {
+        let document = candidates.document(place);
+        let containment = config.measures.share(equal, shingles, document.shingles);
+        if equal >= config.measures.matches || containment > 0.0 {
             let (sequence, id) = (document.sequence, document.id.clone());
             matches.push(Match { sequence, equal: equal as u16, containment, id });
         }
@@ -351,7 +359,7 @@ pub(super) fn matching(
     // A document that was renewed may have several numbers.
     let mut kept = from;
     for at in from..matches.len() {
-        if kept - from == court.rules.max_matches {
+        if kept - from == config.rules.max_matches {
             break;
         }
         if kept == from || matches[kept - 1].sequence != matches[at].sequence {
@@ -363,7 +371,7 @@ pub(super) fn matching(
 }
 
 /// Note from which rows on documents are forgotten: those of the index, and of the batch before.
-fn forget(batch: &Batch, identities: &Identities, rows: &[u32], known: &mut Known) {
+fn forget(batch: &Batch, identities: &Identities, rows: &[u32], candidates: &mut Candidates) {
     if identities.forgotten.is_empty() {
         return;
     }
@@ -377,12 +385,12 @@ fn forget(batch: &Batch, identities: &Identities, rows: &[u32], known: &mut Know
     for one in &identities.forgotten {
         let from = one.row as u32;
         for &number in identities.stored(&one.id) {
-            known.forget(number, from);
+            candidates.forget(number, from);
         }
         let left = own.get_mut(&one.id[..]).into_iter();
         for rows in left {
             while let Some(row) = rows.pop_if(|row| *row < from) {
-                known.forget_own(row as usize, from);
+                candidates.forget_own(row as usize, from);
             }
         }
     }

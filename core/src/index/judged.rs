@@ -3,11 +3,11 @@
 use rustc_hash::FxHashSet;
 
 use super::buckets::Buckets;
-use super::cells::Cells;
+use super::candidates::Candidates;
 use super::clock::Dated;
+use super::collisions::Collisions;
 use super::decision::{Counts, Matches};
-use super::known::Known;
-use super::sight::{Damaged, Seen, Sight};
+use super::reader::{Damaged, IndexReader, Poll};
 
 /// An entry that was renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,12 +24,12 @@ pub struct Renewed {
 pub struct Judged {
     /// The rows of the documents that were not sent again.
     pub rows: Vec<u32>,
-    pub known: Known,
+    pub candidates: Candidates,
     pub buckets: Buckets,
-    pub cells: Cells,
+    pub postings: Collisions,
     /// Whether some documents are forgotten in the batch.
     pub forgets: bool,
-    /// Which documents were inserted into the bucket of a contested cell, by row.
+    /// Which documents were inserted into the bucket of a collision, by row.
     pub inserted: Vec<bool>,
     pub renewed: FxHashSet<Renewed>,
     pub counts: Counts,
@@ -47,17 +47,17 @@ impl Judged {
         column: u8,
         bucket: u32,
         dates: &Dated,
-        sight: &mut impl Sight,
+        reader: &mut impl IndexReader,
     ) -> Result<bool, Damaged> {
-        let Seen::Here(time) = self.known.renewed_time(by, column, sight)? else {
+        let Poll::Ready(time) = self.candidates.renewed_time(by, column, reader)? else {
             return Err(Damaged("what was read is gone".into()));
         };
         let own = dates.times[row as usize];
-        if self.known.later(own, time) == time {
+        if self.candidates.later(own, time) == time {
             return Ok(false);
         }
-        let number = self.known.document(by).number;
-        self.known.renew(number, column, own);
+        let number = self.candidates.document(by).number;
+        self.candidates.renew(number, column, own);
         self.renewed.insert(Renewed { number, column, bucket });
         Ok(true)
     }
@@ -71,34 +71,34 @@ impl Judged {
         bucket: u32,
         oldest: Option<i64>,
         capacity: usize,
-        sight: &mut impl Sight,
+        reader: &mut impl IndexReader,
     ) -> Result<(), Damaged> {
-        let Self { known, buckets, .. } = self;
+        let Self { candidates, buckets, .. } = self;
         let held = buckets.get_mut(bucket);
         let mut kept = Vec::with_capacity(held.entries.len());
         for at in 0..held.entries.len() {
-            let place = held.place(at).or_else(|| known.place_if_known(held.entries[at]));
+            let place = held.place(at).or_else(|| candidates.place_if_known(held.entries[at]));
             let place = place.expect("it was compared with all entries");
-            if known.live(place, column, row, oldest, sight)? == Seen::Here(true) {
+            if candidates.live(place, column, row, oldest, reader)? == Poll::Ready(true) {
                 kept.push(at);
             }
         }
         let leaving = (kept.len() + 1).saturating_sub(capacity);
         self.counts.dropped += u64::from(leaving > 0);
         held.dropped |= leaving > 0;
-        held.refill(&kept[leaving..], known.first + u64::from(row), row);
+        held.refill(&kept[leaving..], candidates.first + u64::from(row), row);
         Ok(())
     }
 
-    /// Note in buckets that they have finer ones; `anew`: have it written where that is noted, too.
+    /// Note in buckets that they have overflow buckets; `anew`: have it written where that is noted, too.
     ///
     /// With a window, it is written anew, since what is older is given back.
     pub fn divide(&mut self, buckets: &[u32], anew: bool) {
         for &bucket in buckets {
             let held = self.buckets.get_mut(bucket);
-            self.counts.divided += u64::from(!held.beyond);
-            held.changed |= anew || !held.beyond;
-            held.beyond = true;
+            self.counts.divided += u64::from(!held.has_overflow);
+            held.changed |= anew || !held.has_overflow;
+            held.has_overflow = true;
         }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! `judge` decides, one document after the other, by the rules in docs/explanation/architecture.md.
 //! `shard` knows where everything is that a decision reads, and writes down what it changes. They
-//! meet in two places: a judgement asks a `Sight`, and the shard takes a `Decision`.
+//! meet in two places: the judge asks an `IndexReader`, and the shard takes a `Decision`.
 
-/// Return the value of what is at hand, or `Unread` from the function.
-macro_rules! seen {
+/// Return the value that is ready, or `Pending` from the function.
+macro_rules! ready {
     ($asked:expr) => {
         match $asked {
-            Seen::Here(value) => value,
-            Seen::Unread => return Ok(Seen::Unread),
+            Poll::Ready(value) => value,
+            Poll::Pending => return Ok(Poll::Pending),
         }
     };
 }
@@ -17,24 +17,24 @@ macro_rules! seen {
 pub mod batch;
 mod buckets;
 mod bytes;
-mod cells;
+mod candidates;
 mod changes;
 pub mod clock;
-pub mod court;
+mod collisions;
+pub mod config;
 pub mod decision;
-mod finer;
+mod ids;
 pub mod in_memory;
 pub mod judge;
 mod judged;
-mod known;
 mod naming;
+mod overflow;
 pub mod query;
+pub mod reader;
 pub mod record;
 mod repeated;
 pub mod rules;
-mod same_id;
 pub mod shard;
-pub mod sight;
 pub mod similar;
 pub mod verdict;
 mod walk;

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::buckets::Buckets;
-use super::cells::Contested;
+use super::candidates::Candidates;
 use super::clock::Clock;
-use super::court::Court;
+use super::collisions::Collision;
+use super::config::IndexConfig;
 use super::decision::Matches;
 use super::judge::matching;
-use super::known::Known;
-use super::sight::{Cell, Damaged, Seen, Sight};
-use super::walk::Walk;
+use super::reader::{Damaged, IndexReader, Poll, Posting};
+use super::walk::Probe;
 
 /// A bucket that a query met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetBucket {
     /// The place of its key's column.
     pub column: usize,
-    /// 0 for the bucket of the key; from 1 for finer ones.
+    /// 0 for the bucket of the key; from 1 for overflow buckets.
     pub level: usize,
     /// How many entries it has that are neither forgotten nor too old.
     pub size: usize,
@@ -38,7 +38,7 @@ pub struct Answers {
 
 /// Some queries, each of which is answered as if it came alone.
 pub struct Query {
-    court: Arc<Court>,
+    config: Arc<IndexConfig>,
     batch: Arc<Batch>,
     clock: Clock,
     oldest: Option<Vec<i64>>,
@@ -49,9 +49,9 @@ pub struct Query {
 
 /// What is known of the documents and buckets that queries meet.
 struct Asked {
-    known: Known,
+    candidates: Candidates,
     buckets: Buckets,
-    cells: Vec<Contested>,
+    postings: Vec<Collision>,
     /// Buffers of `Walk`.
     compared: Vec<u32>,
     live: Vec<u32>,
@@ -59,22 +59,22 @@ struct Asked {
     places: Vec<u32>,
 }
 
-/// A bucket on a query's way: its column, level and live entries, and whether it has finer ones.
+/// A bucket on a query's way: its column, level and live entries, and whether it has overflow buckets.
 struct Visit {
     column: usize,
     level: usize,
     sequences: Vec<u64>,
-    beyond: bool,
+    has_overflow: bool,
 }
 
 impl Query {
     /// Begin to answer; `batch` has the queries, whose ids and sequence numbers don't count, and
     /// `clock` is that of the index.
-    pub fn new(court: Arc<Court>, batch: Arc<Batch>, clock: &Clock) -> Result<Self, String> {
-        batch.check(court.columns.len(), court.slots)?;
-        let oldest = |&time| clock.oldest_alone(time, &court.rules);
-        let oldest = court.rules.window.map(|_| batch.times.iter().map(oldest).collect());
-        Ok(Self { court, batch, clock: clock.clone(), oldest, describes: true, asked: None })
+    pub fn new(config: Arc<IndexConfig>, batch: Arc<Batch>, clock: &Clock) -> Result<Self, String> {
+        batch.check(config.columns.len(), config.slots)?;
+        let oldest = |&time| clock.oldest_alone(time, &config.rules);
+        let oldest = config.rules.window.map(|_| batch.times.iter().map(oldest).collect());
+        Ok(Self { config, batch, clock: clock.clone(), oldest, describes: true, asked: None })
     }
 
     /// Leave out the buckets in which there was something: `Answers::met` stays empty.
@@ -83,41 +83,41 @@ impl Query {
     }
 
     /// Return the answers, if nothing has to be read for them any more.
-    pub fn step(&mut self, sight: &mut impl Sight) -> Result<Seen<Answers>, Damaged> {
+    pub fn step(&mut self, reader: &mut impl IndexReader) -> Result<Poll<Answers>, Damaged> {
         let mut asked = match self.asked.take() {
             Some(asked) => asked,
-            None => self.begun(sight),
+            None => self.begun(reader),
         };
         let mut made = Answers::default();
         made.matches.starts.push(0);
         let mut read = true;
         for row in 0..self.batch.len() {
-            read &= self.answer(row, &mut asked, &mut made, sight)? != Seen::Unread;
+            read &= self.answer(row, &mut asked, &mut made, reader)? != Poll::Pending;
         }
         if !read {
             self.asked = Some(asked);
-            return Ok(Seen::Unread);
+            return Ok(Poll::Pending);
         }
-        made.matches.ids = asked.known.ids;
-        Ok(Seen::Here(made))
+        made.matches.ids = asked.candidates.ids;
+        Ok(Poll::Ready(made))
     }
 
-    fn begun(&self, sight: &mut impl Sight) -> Asked {
+    fn begun(&self, reader: &mut impl IndexReader) -> Asked {
         let mut buckets = Buckets::default();
-        let mut cells = Vec::new();
+        let mut postings = Vec::new();
         for row in 0..self.batch.len() {
-            for column in 0..self.court.columns.len() {
-                if sight.may_exist(Cell { column, row }) {
+            for column in 0..self.config.columns.len() {
+                if reader.may_exist(Posting { column, row }) {
                     let hash = self.batch.key(column, row);
                     let (row, column) = (row as u32, column as u16);
                     let bucket = buckets.add(column, hash, row);
-                    cells.push(Contested { row, column, bucket });
+                    postings.push(Collision { row, column, bucket });
                 }
             }
         }
-        let known = Known::new(self.court.slots, self.clock.clone(), sight.inserted());
+        let candidates = Candidates::new(self.config.slots, self.clock.clone(), reader.inserted());
         let (compared, live, places) = (Vec::new(), Vec::new(), Vec::new());
-        Asked { known, buckets, cells, compared, live, places }
+        Asked { candidates, buckets, postings, compared, live, places }
     }
 
     fn answer(
@@ -125,55 +125,61 @@ impl Query {
         row: usize,
         asked: &mut Asked,
         made: &mut Answers,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<()>, Damaged> {
-        let Asked { known, buckets, cells, compared, live, places } = asked;
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<()>, Damaged> {
+        let Asked { candidates, buckets, postings, compared, live, places } = asked;
         places.clear();
-        let mut walk = Walk {
-            court: &self.court,
+        let mut probe = Probe {
+            config: &self.config,
             batch: &self.batch,
             oldest: self.oldest.as_deref(),
-            all_live: self.oldest.is_none() && sight.all_kept(),
-            known,
+            all_live: self.oldest.is_none() && reader.all_kept(),
+            candidates,
             buckets,
-            sight,
+            reader,
             compared,
             live,
         };
         let (mut visits, mut read) = (Vec::new(), true);
-        let from = cells.partition_point(|cell| (cell.row as usize) < row);
-        for &cell in cells[from..].iter().take_while(|cell| cell.row as usize == row) {
-            let Seen::Here(way) = walk.visit(cell)? else {
+        let from = postings.partition_point(|posting| (posting.row as usize) < row);
+        for &posting in postings[from..].iter().take_while(|posting| posting.row as usize == row) {
+            let Poll::Ready(path) = probe.visit(posting)? else {
                 read = false;
                 continue;
             };
-            places.extend_from_slice(walk.compared);
+            places.extend_from_slice(probe.compared);
             if !self.describes {
                 continue;
             }
-            for (level, &bucket) in way.met().iter().enumerate() {
-                let held = walk.buckets.get(bucket);
-                let (entries, beyond) = (held.entries.len(), held.beyond);
-                if walk.read_live(cell, bucket, entries)? == Seen::Unread {
+            for (level, &bucket) in path.met().iter().enumerate() {
+                let held = probe.buckets.get(bucket);
+                let (entries, has_overflow) = (held.entries.len(), held.has_overflow);
+                if probe.read_live(posting, bucket, entries)? == Poll::Pending {
                     read = false;
                     continue;
                 }
-                let sequences = walk.live.iter().map(|&place| walk.known.document(place).sequence);
+                let sequences =
+                    probe.live.iter().map(|&place| probe.candidates.document(place).sequence);
                 let sequences = sequences.collect();
-                visits.push(Visit { column: usize::from(cell.column), level, sequences, beyond });
+                visits.push(Visit {
+                    column: usize::from(posting.column),
+                    level,
+                    sequences,
+                    has_overflow,
+                });
             }
         }
         if !read {
-            return Ok(Seen::Unread);
+            return Ok(Poll::Pending);
         }
         places.sort_unstable();
         places.dedup();
         let mut met: Vec<(u32, u32)> =
-            places.iter().map(|&place| (place, known.last_equal(place))).collect();
+            places.iter().map(|&place| (place, candidates.last_equal(place))).collect();
         made.compared.push(met.len() as u64);
         let start = made.matches.matches.len();
         let shingles = self.batch.shingles[row];
-        matching(&self.court, known, shingles, &mut met, &mut made.matches.matches);
+        matching(&self.config, candidates, shingles, &mut met, &mut made.matches.matches);
         made.matches.starts.push(made.matches.matches.len());
         if self.describes {
             let found = made.matches.matches[start..].iter().map(|one| one.sequence);
@@ -181,13 +187,13 @@ impl Query {
             found.sort_unstable();
             made.met.push(described(visits, &found));
         }
-        Ok(Seen::Here(()))
+        Ok(Poll::Ready(()))
     }
 }
 
-/// The buckets that have entries, or finer buckets; `found` has the matches, ascending.
+/// The buckets that have entries, or overflow buckets; `found` has the matches, ascending.
 fn described(visits: Vec<Visit>, found: &[u64]) -> Vec<MetBucket> {
-    let visits = visits.into_iter().filter(|one| !one.sequences.is_empty() || one.beyond);
+    let visits = visits.into_iter().filter(|one| !one.sequences.is_empty() || one.has_overflow);
     let met = visits.map(|Visit { column, level, sequences, .. }| MetBucket {
         column,
         level,

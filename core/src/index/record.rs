@@ -5,7 +5,7 @@
 //! the sketch, `new`, then the id, to the record's end. Numbers are little-endian.
 
 use super::bytes::Cursor;
-use super::sight::Damaged;
+use super::reader::Damaged;
 
 /// What comes before the sketch.
 const FIXED: usize = 8 + 8 + 4 + 2 + 1;

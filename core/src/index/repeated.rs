@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::batch::Batch;
 use super::decision::{Match, Matches};
-use super::same_id::{First, Identities};
-use super::sight::Damaged;
+use super::ids::{First, Identities};
+use super::reader::Damaged;
 use super::similar::Measures;
 
 /// Return the matches of all documents of a batch; `found` are those of documents that came first.

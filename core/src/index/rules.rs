@@ -1,6 +1,6 @@
 //! The rules that decide which entries a bucket keeps, and which candidates match.
 
-/// What a document is whose id the index already has; see `same_id`.
+/// What a document is whose id the index already has; see `ids`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SameId {
     /// A document like any other.
@@ -18,7 +18,7 @@ pub struct Rules {
     pub threshold: f64,
     /// Least estimated similarity to an entry at which that stands for a document.
     pub absorb: f64,
-    /// Most entries in a bucket; later ones go to finer buckets.
+    /// Most entries in a bucket; later ones go to overflow buckets.
     pub capacity: usize,
     /// Most matches that are reported for a document.
     pub max_matches: usize,
@@ -33,7 +33,7 @@ pub struct Rules {
     pub bands: usize,
     /// 0: keys don't follow from sketches. Then records don't say which buckets were new.
     pub rows: usize,
-    /// How many entries make a bucket crowded; a full one always is.
+    /// How many entries make a bucket hot; a full one always is.
     pub crowded: usize,
     /// Now is the `now_rank`-th latest of the last `now_of` times, once there are `now_least`.
     pub now_rank: usize,
@@ -65,21 +65,21 @@ impl Rules {
         Ok(())
     }
 
-    /// The least estimated similarity at which an entry of a crowded bucket stands for a document.
+    /// The least estimated similarity at which an entry of a hot bucket stands for a document.
     ///
     /// Such an entry matches, and most of its text is that of the document. With a containment,
     /// only what is all but identical stands, because a document may match by its share alone.
-    pub fn covers(&self) -> f64 {
+    pub fn absorbs_similar(&self) -> f64 {
         match self.containment {
             Some(_) => self.absorb,
             None => self.absorb.min(self.threshold.max(MOSTLY)),
         }
     }
 
-    /// How many first entries of a crowded bucket a document is compared with at first.
+    /// How many first entries of a hot bucket a document is compared with at first.
     ///
-    /// With a containment, it is compared with all of them: no bucket counts as crowded.
-    pub fn heads(&self) -> usize {
+    /// With a containment, it is compared with all of them: no bucket counts as hot.
+    pub fn leaders(&self) -> usize {
         match self.containment {
             Some(_) => self.capacity.saturating_add(1),
             None => self.crowded.min(self.capacity),

@@ -57,7 +57,7 @@ pub struct Measures {
     none: u32,
     pub matches: u32,
     pub absorbs: u32,
-    pub covers: u32,
+    pub absorbs_similar: u32,
     containment: Option<f64>,
     containment_error: f64,
 }
@@ -74,7 +74,7 @@ impl Measures {
             none: estimates.partition_point(|&one| one <= 0.0) as u32 - 1,
             matches: least(rules.threshold),
             absorbs: least(rules.absorb),
-            covers: least(rules.covers()),
+            absorbs_similar: least(rules.absorbs_similar()),
             containment: rules.containment,
             containment_error: rules.containment_error,
             estimates,

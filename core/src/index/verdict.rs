@@ -6,7 +6,7 @@
 //! each match, and one before them: a 1. So its length is odd.
 
 use super::bytes::Cursor;
-use super::sight::Damaged;
+use super::reader::Damaged;
 
 const WITH_CONTAINMENT: u8 = 1;
 

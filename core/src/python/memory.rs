@@ -8,7 +8,7 @@ use super::arrays::table;
 use super::caught::{caught, computed, left};
 use super::index::batch::{rules_of, vector};
 use crate::index::in_memory::{self, Found, Given};
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
 /// While one thread is in a method that changes the index, another one's calls raise RuntimeError:
 /// PyO3 sees to that.

@@ -1,12 +1,12 @@
 //! The keys of all documents in one column, and the column's buckets, some ten bytes each.
 //!
 //! Most buckets have one document. So the table has that document's row alone: the bucket's key is
-//! the document's. Buckets with more entries, and finer ones, are elsewhere, with their keys.
+//! the document's. Buckets with more entries, and overflow buckets, are elsewhere, with their keys.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::super::sight::Bucket;
+use super::super::reader::Bucket;
 
 /// So many rows can be told from places in `Column::several`.
 pub const MOST_ROWS: usize = SEVERAL as usize;
@@ -21,7 +21,7 @@ const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 struct Several {
     key: u64,
     entries: Box<[u32]>,
-    beyond: bool,
+    has_overflow: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -68,12 +68,12 @@ impl Column {
     /// The bucket of which the table has a value.
     pub fn bucket_of(&self, value: u32) -> Bucket {
         match value.checked_sub(SEVERAL) {
-            None => Bucket { entries: vec![u64::from(value)], beyond: false },
+            None => Bucket { entries: vec![u64::from(value)], has_overflow: false },
             Some(_) if value == NONE => Bucket::default(),
             Some(place) => {
-                let Several { entries, beyond, .. } = &self.several[place as usize];
+                let Several { entries, has_overflow, .. } = &self.several[place as usize];
                 let entries = entries.iter().map(|&row| u64::from(row)).collect();
-                Bucket { entries, beyond: *beyond }
+                Bucket { entries, has_overflow: *has_overflow }
             }
         }
     }
@@ -91,12 +91,12 @@ impl Column {
         table.insert_unique(hash(key), row, |&value| hash(key_of(value, keys, several)));
     }
 
-    /// Insert or replace a bucket. One without entries and finer ones is removed.
-    pub fn put(&mut self, key: u64, entries: Box<[u32]>, beyond: bool) {
+    /// Insert or replace a bucket. One without entries and overflow buckets is removed.
+    pub fn put(&mut self, key: u64, entries: Box<[u32]>, has_overflow: bool) {
         let Self { keys, table, several, free } = self;
         let same = |value: &u32| key_of(*value, keys, several) == key;
         let held = table.entry(hash(key), same, |&value| hash(key_of(value, keys, several)));
-        if entries.is_empty() && !beyond {
+        if entries.is_empty() && !has_overflow {
             if let Entry::Occupied(held) = held {
                 let (value, _) = held.remove();
                 if let Some(place) = value.checked_sub(SEVERAL) {
@@ -106,7 +106,7 @@ impl Column {
             }
             return;
         }
-        let made = Several { key, entries, beyond };
+        let made = Several { key, entries, has_overflow };
         let value = match &held {
             Entry::Occupied(held) => held.get().checked_sub(SEVERAL),
             Entry::Vacant(_) => None,
@@ -126,7 +126,7 @@ impl Column {
 }
 
 /// The row that is the only one in the bucket of which a table has a value, if that has no more.
-pub fn sole_of(value: u32) -> Option<u64> {
+pub fn singleton_of(value: u32) -> Option<u64> {
     (value < SEVERAL).then_some(u64::from(value))
 }
 

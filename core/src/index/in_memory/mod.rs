@@ -4,11 +4,11 @@
 //! documents, also those that no bucket names because an entry stands for them. So one can also be
 //! removed: the buckets become as if it had never come.
 //!
-//! Between a judgement and its application, the documents of a batch have numbers from that of the
+//! Between the judge and its application, the documents of a batch have numbers from that of the
 //! first row on. Those that are inserted have records, which name their rows.
 
 mod column;
-mod seen;
+mod reader;
 #[cfg(test)]
 mod tests;
 
@@ -17,17 +17,17 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use self::column::{Column, MOST_ROWS};
-use self::seen::{InMemory, Looked};
+use self::reader::{InMemory, Looked};
 use super::batch::Batch;
 use super::clock::Clock;
-use super::court::Court;
+use super::config::IndexConfig;
 use super::decision::{Decision, Matches};
-use super::finer::LEVELS;
 use super::judge::Judgement;
+use super::overflow::LEVELS;
 use super::query::Query;
+use super::reader::{Damaged, Poll};
 use super::record::Record;
 use super::rules::{Rules, SameId};
-use super::sight::{Damaged, Seen};
 
 /// How many documents are judged, or queried, at a time. It decides nothing.
 const TOGETHER: usize = 256;
@@ -57,7 +57,7 @@ pub struct Found {
 /// All documents, and all buckets.
 #[derive(Debug, Clone)]
 pub struct MemoryIndex {
-    court: Arc<Court>,
+    config: Arc<IndexConfig>,
     columns: Vec<Column>,
     sketches: Vec<u8>,
     shingles: Vec<u32>,
@@ -76,7 +76,7 @@ impl MemoryIndex {
         let rules = Rules { same_id: SameId::Duplicate, rows: 0, ..rules };
         let numbers = (0..=u8::MAX).take(columns).collect();
         Ok(Self {
-            court: Arc::new(Court::new(rules, numbers, slots)?),
+            config: Arc::new(IndexConfig::new(rules, numbers, slots)?),
             columns: vec![Column::default(); columns],
             sketches: Vec::new(),
             shingles: Vec::new(),
@@ -94,7 +94,7 @@ impl MemoryIndex {
     }
 
     pub fn slots(&self) -> usize {
-        self.court.slots
+        self.config.slots
     }
 
     /// How many columns there are.
@@ -113,7 +113,7 @@ impl MemoryIndex {
     }
 
     pub fn sketch(&self, row: usize) -> &[u8] {
-        &self.sketches[row * self.court.slots..(row + 1) * self.court.slots]
+        &self.sketches[row * self.config.slots..(row + 1) * self.config.slots]
     }
 
     pub fn shingles(&self) -> &[u32] {
@@ -122,7 +122,7 @@ impl MemoryIndex {
 
     /// The estimated similarity of the documents in two rows.
     pub fn similarity(&self, one: usize, other: usize) -> f64 {
-        let measures = &self.court.measures;
+        let measures = &self.config.measures;
         measures.estimate(measures.equal(self.sketch(one), self.sketch(other)))
     }
 
@@ -146,12 +146,12 @@ impl MemoryIndex {
             let judged: Vec<usize> = rows.clone().filter(|&row| !blank[row]).collect();
             let sequences = judged.iter().map(|&row| (first + row - low) as u64);
             let batch = Arc::new(self.batch(given, &judged, sequences.collect()));
-            let court = Arc::clone(&self.court);
-            let decision = self.decide(&court, &batch)?;
+            let config = Arc::clone(&self.config);
+            let decision = self.decide(&config, &batch)?;
             self.append(given, blank.len(), rows);
-            self.apply(&court, &decision, first)?;
+            self.apply(&config, &decision, first)?;
             self.compared += decision.counts.candidates;
-            found.add(&decision.matches, &court, |place| batch.sequences[place] as i64);
+            found.add(&decision.matches, &config, |place| batch.sequences[place] as i64);
         }
         Ok(found)
     }
@@ -160,15 +160,15 @@ impl MemoryIndex {
     pub fn matches(&self, given: &Given) -> Result<Found, Damaged> {
         let mut found = Found::default();
         let count = given.shingles.len();
-        let looked = Looked::up(self, &self.court, &given.keys, count);
+        let looked = Looked::up(self, &self.config, &given.keys, count);
         for low in (0..count).step_by(TOGETHER) {
             let rows: Vec<usize> = (low..count.min(low + TOGETHER)).collect();
             let batch = Arc::new(self.batch(given, &rows, vec![0; rows.len()]));
-            let query = Query::new(self.court.clone(), batch.clone(), &Clock::default());
+            let query = Query::new(self.config.clone(), batch.clone(), &Clock::default());
             let mut query = query.map_err(Damaged)?.without_buckets();
-            let mut sight = InMemory::new(self, &self.court, &looked, low);
-            let answers = here(query.step(&mut sight)?)?;
-            found.add(&answers.matches, &self.court, |place| (low + place) as i64);
+            let mut reader = InMemory::new(self, &self.config, &looked, low);
+            let answers = here(query.step(&mut reader)?)?;
+            found.add(&answers.matches, &self.config, |place| (low + place) as i64);
         }
         Ok(found)
     }
@@ -196,7 +196,7 @@ impl MemoryIndex {
         Ok(())
     }
 
-    /// Make a bucket, and its finer ones, those of some documents; `gone` are those that left it, ascending.
+    /// Make a bucket, and its overflow buckets, those of some documents; `gone` are those that left it, ascending.
     fn refill(
         &mut self,
         place: usize,
@@ -208,7 +208,7 @@ impl MemoryIndex {
         let bucket = column.bucket(key);
         let mut left: Vec<u64> = bucket.entries.clone();
         left.retain(|&entry| gone.binary_search(&(entry as usize)).is_err());
-        if !bucket.beyond {
+        if !bucket.has_overflow {
             if left.len() == bucket.entries.len() {
                 return Ok(()); // Entries stood for them.
             }
@@ -218,17 +218,17 @@ impl MemoryIndex {
             }
         }
         column.put(key, Box::default(), false);
-        if bucket.beyond {
+        if bucket.has_overflow {
             for &row in rows.iter().chain(gone) {
                 for level in 1..=LEVELS {
-                    let finer = self.court.finer.key(place, key, level, self.sketch(row));
-                    self.columns[place].put(finer, Box::default(), false);
+                    let overflow = self.config.overflow.key(place, key, level, self.sketch(row));
+                    self.columns[place].put(overflow, Box::default(), false);
                 }
             }
         }
-        let number = vec![self.court.columns[place]];
-        let court = Court::new(self.court.rules.clone(), number, self.court.slots);
-        let court = Arc::new(court.map_err(Damaged)?);
+        let number = vec![self.config.columns[place]];
+        let config = IndexConfig::new(self.config.rules.clone(), number, self.config.slots);
+        let config = Arc::new(config.map_err(Damaged)?);
         let batch = Batch {
             sequences: rows.iter().map(|&row| row as u64).collect(),
             times: vec![0; rows.len()],
@@ -239,12 +239,12 @@ impl MemoryIndex {
             forgotten: Vec::new(),
         };
         let first = self.len();
-        let decision = self.decide(&court, &Arc::new(batch))?;
-        self.apply(&court, &decision, first)
+        let decision = self.decide(&config, &Arc::new(batch))?;
+        self.apply(&config, &decision, first)
     }
 
     fn batch(&self, given: &Given, rows: &[usize], sequences: Vec<u64>) -> Batch {
-        let (count, slots) = (given.shingles.len(), self.court.slots);
+        let (count, slots) = (given.shingles.len(), self.config.slots);
         let mut keys = Vec::with_capacity(rows.len() * self.columns.len());
         for column in 0..self.columns.len() {
             let own = &given.keys[column * count..(column + 1) * count];
@@ -265,24 +265,29 @@ impl MemoryIndex {
         }
     }
 
-    fn decide(&self, court: &Arc<Court>, batch: &Arc<Batch>) -> Result<Decision, Damaged> {
-        let judgement = Judgement::new(court.clone(), batch.clone(), &Clock::default());
-        let looked = Looked::up(self, court, &batch.keys, batch.len());
-        let mut sight = InMemory::new(self, court, &looked, 0);
-        here(judgement.map_err(Damaged)?.step(&mut sight)?)
+    fn decide(&self, config: &Arc<IndexConfig>, batch: &Arc<Batch>) -> Result<Decision, Damaged> {
+        let judgement = Judgement::new(config.clone(), batch.clone(), &Clock::default());
+        let looked = Looked::up(self, config, &batch.keys, batch.len());
+        let mut reader = InMemory::new(self, config, &looked, 0);
+        here(judgement.map_err(Damaged)?.step(&mut reader)?)
     }
 
     fn append(&mut self, given: &Given, count: usize, rows: std::ops::Range<usize>) {
         for (place, column) in self.columns.iter_mut().enumerate() {
             column.append(&given.keys[place * count..(place + 1) * count][rows.clone()]);
         }
-        let slots = self.court.slots;
+        let slots = self.config.slots;
         extend(&mut self.sketches, &given.sketches[rows.start * slots..rows.end * slots]);
         extend(&mut self.shingles, &given.shingles[rows]);
     }
 
     /// Apply a decision; `first` is the number that it gave to the first document with a record.
-    fn apply(&mut self, court: &Court, decision: &Decision, first: usize) -> Result<(), Damaged> {
+    fn apply(
+        &mut self,
+        config: &IndexConfig,
+        decision: &Decision,
+        first: usize,
+    ) -> Result<(), Damaged> {
         let changes = &decision.changes;
         let rows = changes.records.iter().map(|record| Ok(Record::unpack(record)?.sequence as u32));
         let rows = rows.collect::<Result<Vec<u32>, Damaged>>()?;
@@ -290,36 +295,36 @@ impl MemoryIndex {
             None => number as u32,
             Some(place) => rows[place as usize],
         };
-        for cell in &changes.cells {
-            let column = usize::from(court.columns[cell.column]);
-            self.columns[column].insert(cell.hash, row_of(cell.number));
+        for posting in &changes.postings {
+            let column = usize::from(config.columns[posting.column]);
+            self.columns[column].insert(posting.hash, row_of(posting.number));
         }
         for bucket in &changes.buckets {
-            let column = usize::from(court.columns[bucket.column]);
+            let column = usize::from(config.columns[bucket.column]);
             let entries = bucket.entries.iter().map(|&number| row_of(number)).collect();
-            self.columns[column].put(bucket.hash, entries, bucket.beyond);
+            self.columns[column].put(bucket.hash, entries, bucket.has_overflow);
         }
         Ok(())
     }
 }
 
 impl Found {
-    fn add(&mut self, matches: &Matches, court: &Court, document: impl Fn(usize) -> i64) {
+    fn add(&mut self, matches: &Matches, config: &IndexConfig, document: impl Fn(usize) -> i64) {
         for (place, ends) in matches.starts.windows(2).enumerate() {
             for one in &matches.matches[ends[0]..ends[1]] {
                 self.documents.push(document(place));
                 self.rows.push(one.sequence as i64);
-                self.similarity.push(court.similarity(one.equal));
+                self.similarity.push(config.similarity(one.equal));
                 self.containment.push(one.containment);
             }
         }
     }
 }
 
-fn here<T>(seen: Seen<T>) -> Result<T, Damaged> {
+fn here<T>(seen: Poll<T>) -> Result<T, Damaged> {
     match seen {
-        Seen::Here(value) => Ok(value),
-        Seen::Unread => Err(Damaged("what is in memory was unread".into())),
+        Poll::Ready(value) => Ok(value),
+        Poll::Pending => Err(Damaged("what is in memory was unread".into())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is removed leaves no trace in any bucket.
 
 use super::*;
-use crate::index::sight::Bucket;
+use crate::index::reader::Bucket;
 
 const COLUMNS: usize = 3;
 const SLOTS: usize = 16;

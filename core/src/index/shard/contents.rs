@@ -1,13 +1,13 @@
 //! Everything that a store has of a shard, value by value, for whoever checks or counts it.
 
-use super::cells::{Cell, Page};
-use super::keyspace::{self, GROWN, Place, number_in};
+use super::checksum::{hex, verify_checksum};
+use super::keys::{self, GROWN, Place, number_in};
 use super::layout::{number_before, unpack_bucket};
-use super::open_run::unpack_added;
+use super::memtable::unpack_added;
 use super::record_pages::RecordPage;
+use super::run::{Page, Posting};
 use super::run_list::RunList;
-use super::seal::{hex, unseal};
-use crate::index::sight::{Bucket, Damaged};
+use crate::index::reader::{Bucket, Damaged};
 
 /// The list of a shard's runs, by which all else is read.
 pub struct Contents {
@@ -15,9 +15,9 @@ pub struct Contents {
     inserted: u64,
 }
 
-/// Cells of one value, without marks.
+/// Postings of one value, without marks.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct StoredCells {
+pub struct StoredPostings {
     /// The columns' numbers.
     pub columns: Vec<u8>,
     pub hashes: Vec<u64>,
@@ -26,10 +26,10 @@ pub struct StoredCells {
     pub marks: usize,
 }
 
-/// What a bucket has grown to in an era.
+/// What a bucket has grown to in a time slice.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StoredBucket {
-    pub era: u32,
+    pub slice: u32,
     pub column: u8,
     pub hash: u64,
     pub bucket: Bucket,
@@ -47,74 +47,74 @@ impl Contents {
         &self.list
     }
 
-    /// The cells in a page of a run, or in a write of the open run.
-    pub fn cells(&self, key: &[u8], value: &[u8]) -> Result<StoredCells, Damaged> {
+    /// The postings in a page of a run, or in a write of the memtable.
+    pub fn postings(&self, key: &[u8], value: &[u8]) -> Result<StoredPostings, Damaged> {
         match key.first() {
-            Some(&keyspace::CELLS) => self.of_page(Place::of(key)?, value),
-            Some(&keyspace::OPEN_RUN) => self.of_write(key, value),
-            _ => Err(Damaged(format!("key {} has no cells", hex(key)))),
+            Some(&keys::PAGES) => self.of_page(Place::of(key)?, value),
+            Some(&keys::MEMTABLE) => self.of_write(key, value),
+            _ => Err(Damaged(format!("key {} has no postings", hex(key)))),
         }
     }
 
-    fn of_page(&self, place: Place, value: &[u8]) -> Result<StoredCells, Damaged> {
+    fn of_page(&self, place: Place, value: &[u8]) -> Result<StoredPostings, Damaged> {
         let none = || Damaged(format!("there is no run {}", place.run));
         let run = self.list.run(place.run).ok_or_else(none)?;
-        let page = Page::unpack(place, self.list.shape(run.tier), value)?;
-        let mut found = StoredCells::default();
-        for cell in page.cells() {
-            self.add(&mut found, place.slot, cell, run.first, run.end)?;
+        let page = Page::unpack(place, self.list.shape(run.level), value)?;
+        let mut found = StoredPostings::default();
+        for posting in page.postings() {
+            self.add(&mut found, place.slot, posting, run.first, run.end)?;
         }
         Ok(found)
     }
 
-    fn of_write(&self, key: &[u8], value: &[u8]) -> Result<StoredCells, Damaged> {
+    fn of_write(&self, key: &[u8], value: &[u8]) -> Result<StoredPostings, Damaged> {
         number_in(key)?;
         let first = self.list.end();
         let end = self.inserted.max(first.saturating_add(1));
-        let mut found = StoredCells::default();
-        for one in unpack_added(unseal(key, value)?, self.list.columns.len())? {
-            self.add(&mut found, one.slot, one.cell, first, end)?;
+        let mut found = StoredPostings::default();
+        for one in unpack_added(verify_checksum(key, value)?, self.list.columns.len())? {
+            self.add(&mut found, one.slot, one.posting, first, end)?;
         }
         Ok(found)
     }
 
     fn add(
         &self,
-        found: &mut StoredCells,
+        found: &mut StoredPostings,
         slot: u8,
-        cell: Cell,
+        posting: Posting,
         first: u64,
         end: u64,
     ) -> Result<(), Damaged> {
-        if cell.is_mark() {
+        if posting.is_mark() {
             found.marks += 1;
             return Ok(());
         }
-        let number = number_before(cell.document, end).filter(|&number| number >= first);
-        let named = cell.document;
+        let number = number_before(posting.document, end).filter(|&number| number >= first);
+        let named = posting.document;
         let number = number.ok_or_else(|| {
             Damaged(format!(
-                "a cell names document {named}, and its run has {first} to before {end}"
+                "a posting names document {named}, and its run has {first} to before {end}"
             ))
         })?;
         let column = self.list.columns.get(usize::from(slot)).copied();
         let column = column.ok_or_else(|| Damaged(format!("there is no column {slot}")))?;
         found.columns.push(column);
-        found.hashes.push(cell.hash);
+        found.hashes.push(posting.hash);
         found.documents.push(number);
         Ok(())
     }
 
-    /// What a bucket has grown to in an era.
+    /// What a bucket has grown to in a time slice.
     pub fn bucket(&self, key: &[u8], value: &[u8]) -> Result<StoredBucket, Damaged> {
         let &[GROWN, a, b, c, d, column, e, f, g, h, i, j, k, l] = key else {
             return Err(Damaged(format!("{} is not the key of a grown bucket", hex(key))));
         };
         Ok(StoredBucket {
-            era: u32::from_be_bytes([a, b, c, d]),
+            slice: u32::from_be_bytes([a, b, c, d]),
             column,
             hash: u64::from_be_bytes([e, f, g, h, i, j, k, l]),
-            bucket: unpack_bucket(unseal(key, value)?, self.inserted)?,
+            bucket: unpack_bucket(verify_checksum(key, value)?, self.inserted)?,
         })
     }
 

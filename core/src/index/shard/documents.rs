@@ -3,14 +3,14 @@
 use std::collections::hash_map::Entry;
 
 use super::Shard;
+use super::fetch::{Fetcher, Purpose};
 use super::id_list::IdList;
-use super::keyspace::{self, number_key};
-use super::reading::{Purpose, Reading};
+use super::keys::{self, number_key};
 use super::recent::Age;
 use super::record_pages::{page_key, page_of};
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
-impl Reading {
+impl Fetcher {
     /// Return the record of a document, if it is at hand.
     pub(super) fn record_here<'a>(&'a self, shard: &'a Shard, number: u64) -> Option<&'a [u8]> {
         shard.find_record(number).map(|(record, _)| record).or_else(|| self.read_record(number))
@@ -58,7 +58,7 @@ impl Reading {
     pub(super) fn renewals(&mut self, number: u64) -> Option<&Vec<(u8, i64)>> {
         if let Entry::Vacant(unread) = self.renewals.entry(number) {
             unread.insert(None);
-            self.want(number_key(keyspace::RENEWALS, number), Purpose::Renewals(number));
+            self.want(number_key(keys::RENEWALS, number), Purpose::Renewals(number));
         }
         self.renewals.get(&number)?.as_ref()
     }
@@ -66,7 +66,7 @@ impl Reading {
     pub(super) fn verdict(&mut self, number: u64) -> Option<&Option<Vec<u8>>> {
         if let Entry::Vacant(unread) = self.verdicts.entry(number) {
             unread.insert(None);
-            self.want(number_key(keyspace::VERDICTS, number), Purpose::Verdict(number));
+            self.want(number_key(keys::VERDICTS, number), Purpose::Verdict(number));
         }
         self.verdicts.get(&number)?.as_ref()
     }
@@ -75,7 +75,7 @@ impl Reading {
     pub(super) fn id_list(&mut self, number: u64) -> Option<Option<&IdList>> {
         if let Entry::Vacant(unread) = self.id_lists.entry(number) {
             unread.insert(None);
-            self.want(number_key(keyspace::ID_LISTS, number), Purpose::IdList(number));
+            self.want(number_key(keys::ID_LISTS, number), Purpose::IdList(number));
         }
         self.id_lists.get(&number)?.as_ref().map(Option::as_ref)
     }

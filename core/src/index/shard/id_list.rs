@@ -9,7 +9,7 @@
 //! An entry is its height (1 byte) and its document's number (8), little-endian.
 
 use crate::index::bytes::Cursor;
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
 const FAN_IN: usize = 8;
 /// A shard has fewer than 8^11 documents.

@@ -10,21 +10,21 @@
 use std::ops::Range;
 
 use super::Shard;
-use super::held::Known;
-use super::reading::{Asked, Possible, Reading};
+use super::bucket::BucketState;
+use super::fetch::{BatchKeys, Fetcher, Possible};
+use crate::index::reader::Damaged;
 use crate::index::record::Record;
-use crate::index::sight::Damaged;
 
 /// Entries of a bucket from which others follow. A fuller one is that of a mould, whose documents
 /// are in grown buckets mostly, and to look at all of them takes longer than to read.
 const FEW: usize = 4;
 
-impl Reading {
+impl Fetcher {
     /// Return whether all buckets of a document are known.
     pub(super) fn advance_row(
         &mut self,
         shard: &Shard,
-        asked: Asked,
+        batch: BatchKeys,
         row: Range<usize>,
     ) -> Result<bool, Damaged> {
         let (others, first) = (row.start..row.end - 1, self.possible[row.end - 1].bucket);
@@ -38,9 +38,9 @@ impl Reading {
         if !is_known || all {
             return Ok(is_known);
         }
-        let Some(candidates) = self.candidates(shard, asked, first)? else { return Ok(false) };
-        let cells = &self.possible[others.clone()];
-        let chosen = self.first_in(shard, asked, &candidates, cells);
+        let Some(candidates) = self.candidates(shard, batch, first)? else { return Ok(false) };
+        let postings = &self.possible[others.clone()];
+        let chosen = self.first_in(shard, batch, &candidates, postings);
         let mut all = true;
         for (at, candidate) in others.zip(chosen) {
             all &= self.step(shard, self.possible[at].bucket, candidate);
@@ -54,14 +54,14 @@ impl Reading {
     fn candidates(
         &mut self,
         shard: &Shard,
-        asked: Asked,
+        batch: BatchKeys,
         bucket: u32,
     ) -> Result<Option<Vec<u64>>, Damaged> {
-        let entries = self.known(bucket).map_or(&[][..], Known::entries);
-        if entries.len() > FEW || asked.rows == 0 {
+        let entries = self.known(bucket).map_or(&[][..], BucketState::entries);
+        if entries.len() > FEW || batch.rows == 0 {
             return Ok(Some(Vec::new()));
         }
-        let settled = shard.list.eras.current().first;
+        let settled = shard.list.slices.current().first;
         let candidates: Vec<u64> = entries.iter().copied().filter(|&one| one >= settled).collect();
         let mut all = true;
         for &number in &candidates {
@@ -74,26 +74,26 @@ impl Reading {
     fn first_in(
         &self,
         shard: &Shard,
-        asked: Asked,
+        batch: BatchKeys,
         candidates: &[u64],
-        cells: &[Possible],
+        postings: &[Possible],
     ) -> Vec<Option<u64>> {
         let record = |&number: &u64| {
             let record = Record::unpack(self.record_here(shard, number)?).ok()?;
-            let bits = asked.columns.len().div_ceil(8);
+            let bits = batch.columns.len().div_ceil(8);
             (record.new.len() == bits).then_some((number, record))
         };
         let records: Vec<(u64, Record)> = candidates.iter().filter_map(record).collect();
-        let first_in = |cell: &Possible| {
-            let column = usize::from(cell.column);
-            let band = usize::from(asked.columns[column]);
-            let own = asked.slots(cell.row as usize, band)?;
+        let first_in = |posting: &Possible| {
+            let column = usize::from(posting.column);
+            let band = usize::from(batch.columns[column]);
+            let own = batch.slots(posting.row as usize, band)?;
             let shares = |(_, record): &&(u64, Record)| {
                 record.new[column / 8] >> (column % 8) & 1 == 1
-                    && record.sketch.get(asked.slots_of(band)) == Some(own)
+                    && record.sketch.get(batch.slots_of(band)) == Some(own)
             };
-            if band < asked.bands { records.iter().find(shares).map(|one| one.0) } else { None }
+            if band < batch.bands { records.iter().find(shares).map(|one| one.0) } else { None }
         };
-        cells.iter().map(first_in).collect()
+        postings.iter().map(first_in).collect()
     }
 }

@@ -1,19 +1,19 @@
 //! The bytes of buckets and renewals, and the numbers in them.
 //!
-//! Documents are numbered as they are inserted, with 64 bits. Cells and buckets have the lowest 31
+//! Documents are numbered as they are inserted, with 64 bits. Postings and buckets have the lowest 31
 //! bits of a number, because a shard has fewer documents at a time. A grown bucket is the numbers
 //! of its documents, in the order in which they came, 4 bytes each, and all bits if it has finer
 //! ones. Renewals are, for each time or mark, that (8 bytes), how many columns have it (1), and
 //! these columns' numbers (1 each). Numbers are little-endian.
 
-use super::seal;
+use super::checksum;
 use crate::index::bytes::Cursor;
-use crate::index::sight::{Bucket, Damaged};
+use crate::index::reader::{Bucket, Damaged};
 
 /// The most documents that a shard has at a time.
 pub const MOST_DOCUMENTS: u64 = 1 << 31;
 const LOW: u64 = MOST_DOCUMENTS - 1;
-const BEYOND: u32 = u32::MAX;
+const OVERFLOW: u32 = u32::MAX;
 
 /// What is stored of a number.
 pub fn low_of(number: u64) -> u32 {
@@ -26,9 +26,9 @@ pub fn number_before(low: u32, end: u64) -> Option<u64> {
     last.checked_sub(last.wrapping_sub(u64::from(low)) & LOW)
 }
 
-pub fn pack_bucket(entries: &[u64], beyond: bool) -> Vec<u8> {
-    let lows = entries.iter().map(|&number| low_of(number)).chain(beyond.then_some(BEYOND));
-    let mut packed = Vec::with_capacity(4 * (entries.len() + 1) + seal::BYTES);
+pub fn pack_bucket(entries: &[u64], has_overflow: bool) -> Vec<u8> {
+    let lows = entries.iter().map(|&number| low_of(number)).chain(has_overflow.then_some(OVERFLOW));
+    let mut packed = Vec::with_capacity(4 * (entries.len() + 1) + checksum::BYTES);
     lows.for_each(|low| packed.extend_from_slice(&low.to_le_bytes()));
     packed
 }
@@ -39,13 +39,13 @@ pub fn unpack_bucket(packed: &[u8], end: u64) -> Result<Bucket, Damaged> {
     if !rest.is_empty() {
         return Err(Damaged(format!("{} bytes are not whole entries", packed.len())));
     }
-    let mut bucket = Bucket { entries: Vec::with_capacity(lows.len()), beyond: false };
+    let mut bucket = Bucket { entries: Vec::with_capacity(lows.len()), has_overflow: false };
     for low in lows.iter().map(|low| u32::from_le_bytes(*low)) {
-        if bucket.beyond {
+        if bucket.has_overflow {
             return Err(Damaged("a bucket has entries behind its last one".into()));
         }
-        if low == BEYOND {
-            bucket.beyond = true;
+        if low == OVERFLOW {
+            bucket.has_overflow = true;
         } else {
             let number = number_before(low, end).filter(|_| u64::from(low) <= LOW);
             bucket.entries.push(
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn buckets_and_renewals_are_what_they_were() {
-        let bucket = Bucket { entries: vec![3, 900, 4], beyond: true };
+        let bucket = Bucket { entries: vec![3, 900, 4], has_overflow: true };
         assert_eq!(unpack_bucket(&pack_bucket(&bucket.entries, true), 901), Ok(bucket));
         let renewals = vec![(3, -5), (7, -5), (1, 9)];
         assert_eq!(unpack_renewals(&pack_renewals(&renewals)), Ok(renewals));

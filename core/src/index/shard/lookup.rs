@@ -1,7 +1,7 @@
-//! Which cells there may be, by what is in memory.
+//! Which postings there may be, by what is in memory.
 
 use super::Shard;
-use super::cells::marked;
+use super::run::marked;
 use super::run_list::RunList;
 
 /// Runs by number. There is hardly ever more than one.
@@ -44,17 +44,17 @@ impl Runs {
     }
 }
 
-/// Where a cell may be.
+/// Where a posting may be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hit {
-    /// Its document, if it is in the open run.
+    /// Its document, if it is in the memtable.
     pub open: Option<u64>,
     /// The runs that may have it.
     pub runs: Runs,
 }
 
 impl Shard {
-    /// Return the places of the keys of a column that may have a cell, ascending; all others have
+    /// Return the places of the keys of a column that may have a posting, ascending; all others have
     /// none.
     pub fn hits(&self, slot: u8, hashes: &[u64]) -> Vec<(usize, Hit)> {
         let (mut opens, mut runs) = (Vec::new(), Vec::new());
@@ -82,15 +82,16 @@ impl Shard {
         self.hits(slot, &[hash]).pop().map(|(_, hit)| hit)
     }
 
-    /// Return for each key of a column the eras in which its bucket may have grown, newest first.
-    pub fn eras_grown(&self, slot: u8, hashes: &[u64]) -> Vec<Vec<u32>> {
+    /// Return for each key of a column the time slices in which its bucket may have grown, newest first.
+    pub fn slices_grown(&self, slot: u8, hashes: &[u64]) -> Vec<Vec<u32>> {
         let marks: Vec<u64> = hashes.iter().map(|&hash| marked(hash)).collect();
-        let eras = &self.list.eras;
+        let slices = &self.list.slices;
         let mut grown = vec![Vec::new(); marks.len()];
-        self.open.find_each(slot, &marks, true, |at, _| grown[at].push(eras.current().number));
+        self.open.find_each(slot, &marks, true, |at, _| grown[at].push(slices.current().number));
         self.filters.find(slot, &marks, |at, run| {
             if let Some(run) = self.list.run(run) {
-                let (first, last) = (eras.of_document(run.first), eras.of_document(run.end - 1));
+                let (first, last) =
+                    (slices.of_document(run.first), slices.of_document(run.end - 1));
                 grown[at].extend(first..=last);
             }
         });

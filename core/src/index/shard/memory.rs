@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::keyspace::{Key, Range};
-use super::opening::Opening;
-use super::{Settings, Shard, TableWrite, Wanted, Writes};
-use crate::index::sight::Damaged;
+use super::keys::{Key, Range};
+use super::open::Opening;
+use super::{ReadKey, Settings, Shard, TableWrite, Writes};
+use crate::index::reader::Damaged;
 
 /// Keys and values, and the tables of runs.
 #[derive(Debug, Clone, Default)]
@@ -19,15 +19,15 @@ pub struct Memory {
 
 impl Memory {
     /// The values of keys, in their order.
-    pub fn get(&self, wanted: &[Wanted]) -> Vec<Option<&[u8]>> {
-        let get = |wanted: &Wanted| {
-            let keys = match wanted.table {
+    pub fn get(&self, reads: &[ReadKey]) -> Vec<Option<&[u8]>> {
+        let get = |reads: &ReadKey| {
+            let keys = match reads.table {
                 Some(run) => self.tables.get(&run)?,
                 None => &self.keys,
             };
-            keys.get(&wanted.key).map(Vec::as_slice)
+            keys.get(&reads.key).map(Vec::as_slice)
         };
-        wanted.iter().map(get).collect()
+        reads.iter().map(get).collect()
     }
 
     /// All keys in a range, ascending, and their values.
@@ -92,7 +92,7 @@ impl Memory {
         self.unfinished.clear();
         let mut opening = Opening::new(settings, inserted);
         let values = opening.keys().map(|key| self.keys.get(&key).map(Vec::as_slice));
-        opening.give(values)?;
+        opening.handle_values(values)?;
         let (named, new) = opening.tables();
         if let Some(run) = named.iter().find(|run| !self.tables.contains_key(run)) {
             return Err(Damaged(format!("the tables of run {run} are missing")));

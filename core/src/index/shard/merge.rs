@@ -1,20 +1,20 @@
-//! Merges of the runs of a tier into one run of the next, in steps of bounded work.
+//! Merges of the runs of a level into one run of the next, in steps of bounded work.
 //!
 //! A step merges the same few pages of one column of all runs. The highest bits of a key choose its
-//! page in each tier, so a page of the runs that are read becomes eight pages of the new one. With
-//! every write, a merge does so many steps that it ends before its tier has another run.
+//! page in each level, so a page of the runs that are read becomes eight pages of the new one. With
+//! every write, a merge does so many steps that it ends before its level has another run.
 //!
 //! A shard that is opened continues with the first step that isn't in a finished file. How many
 //! steps are due depends on how many documents have come since the merge began, in however many
 //! lives of the shard. So what is lost is made up for, and a shard that is closed after every few
 //! writes finishes its merges like any other.
 
-use super::cells::{Cell, FAN_IN, MARK, Page, Shape, pack_pages};
-use super::filters::Part;
-use super::keyspace::{CELLS, Key, Place};
+use super::filter::Part;
+use super::keys::{Key, PAGES, Place};
+use super::run::{FAN_IN, MARK, Page, Posting, Shape, pack_pages};
 use super::run_list::{Merging, RunList};
-use super::{TableWrite, Wanted};
-use crate::index::sight::Damaged;
+use super::{ReadKey, TableWrite};
+use crate::index::reader::Damaged;
 
 const PAGES_A_STEP: u32 = 16;
 /// By how much a merge is faster than it must be, in quarters.
@@ -52,23 +52,23 @@ pub struct Merge {
     pub target: u32,
     /// The next step.
     next: u32,
-    cells: u64,
+    postings: u64,
     /// The bytes in the file that isn't finished.
     file_bytes: u64,
 }
 
 impl Merge {
     pub fn of(plan: &Merging) -> Self {
-        let Merging { target, done, cells, .. } = *plan;
-        Self { target, next: done, cells, file_bytes: 0 }
+        let Merging { target, done, postings, .. } = *plan;
+        Self { target, next: done, postings, file_bytes: 0 }
     }
 
     /// Return how many steps are due in a write after which `inserted` documents were inserted,
     /// `documents` of them by it.
     ///
-    /// The tier has another run after as many as one of those that are merged has.
+    /// The level has another run after as many as one of those that are merged has.
     fn due(&self, plan: &Merging, list: &RunList, inserted: u64, documents: u64) -> u32 {
-        let all = steps(list.shape(plan.tier), list.columns.len());
+        let all = steps(list.shape(plan.level), list.columns.len());
         let runs = list.runs.iter().filter(|run| plan.sources.contains(&run.number));
         let merged: u64 = runs.map(|run| run.end - run.first).sum();
         let within = |documents: u64| {
@@ -113,19 +113,19 @@ impl Work {
     }
 
     /// The source pages of these steps, in the order in which they are given.
-    pub fn wanted(&mut self, list: &RunList) -> Vec<Wanted> {
-        let mut wanted = Vec::new();
+    pub fn poll_reads(&mut self, list: &RunList) -> Vec<ReadKey> {
+        let mut reads = Vec::new();
         for step in self.merge.next..self.merge.next + self.steps {
             let (slot, pages) = self.pages_of(list, step);
             for page in pages {
                 for &run in &self.plan.sources {
-                    let key = Place { run, slot, page }.key(CELLS);
-                    wanted.push(Wanted { table: Some(run), key });
+                    let key = Place { run, slot, page }.key(PAGES);
+                    reads.push(ReadKey { table: Some(run), key });
                 }
             }
         }
-        self.pages = vec![None; wanted.len()];
-        wanted
+        self.pages = vec![None; reads.len()];
+        reads
     }
 
     /// How long the pages are that were given.
@@ -133,13 +133,13 @@ impl Work {
         self.pages.iter().flatten().map(Vec::len).sum()
     }
 
-    pub fn give(&mut self, place: usize, page: Option<&[u8]>) {
+    pub fn handle_values(&mut self, place: usize, page: Option<&[u8]>) {
         self.pages[place] = page.map(<[u8]>::to_vec);
     }
 
     /// The slot of a step's column, and its pages in the runs that are read.
     fn pages_of(&self, list: &RunList, step: u32) -> (u8, std::ops::Range<u32>) {
-        let shape = list.shape(self.plan.tier);
+        let shape = list.shape(self.plan.level);
         let each = pages_a_step(shape);
         let groups = shape.pages() / each;
         let first = step % groups * each;
@@ -148,7 +148,7 @@ impl Work {
 
     /// Do the steps.
     pub fn done(mut self, list: &RunList) -> Result<Worked, Damaged> {
-        let (from, to) = (list.shape(self.plan.tier), list.shape(self.plan.tier + 1));
+        let (from, to) = (list.shape(self.plan.level), list.shape(self.plan.level + 1));
         let (target, fan_in) = (self.plan.target, FAN_IN as u32);
         let mut given = std::mem::take(&mut self.pages).into_iter();
         let (mut parts, mut tables) = (Vec::new(), Vec::<TableWrite>::new());
@@ -157,7 +157,7 @@ impl Work {
         for step in self.merge.next..self.merge.next + self.steps {
             let (slot, pages) = self.pages_of(list, step);
             let into = pages.start * fan_in..pages.end * fan_in;
-            let mut cells = Vec::new();
+            let mut postings = Vec::new();
             for page in pages {
                 let some: Vec<_> = given.by_ref().take(self.plan.sources.len()).collect();
                 let mut unpacked = Vec::with_capacity(some.len());
@@ -166,11 +166,11 @@ impl Work {
                         unpacked.push(Page::unpack(Place { run, slot, page }, from, packed)?);
                     }
                 }
-                merged(&unpacked, from, &mut cells);
+                merged(&unpacked, from, &mut postings);
             }
-            let packed = pack_pages(target, slot, to, into.clone(), &cells);
-            parts.push(Part::filled(target, slot, to, into, &cells));
-            self.merge.cells += cells.len() as u64;
+            let packed = pack_pages(target, slot, to, into.clone(), &postings);
+            parts.push(Part::filled(target, slot, to, into, &postings));
+            self.merge.postings += postings.len() as u64;
             self.merge.file_bytes +=
                 packed.iter().map(|(key, page)| (key.len() + page.len()) as u64).sum::<u64>();
             written.extend(packed);
@@ -180,7 +180,7 @@ impl Work {
                 let pages = std::mem::take(&mut written);
                 tables.push(TableWrite { run: target, pages, finished: true, last });
                 self.merge.file_bytes = 0;
-                (self.plan.done, self.plan.cells) = (self.merge.next, self.merge.cells);
+                (self.plan.done, self.plan.postings) = (self.merge.next, self.merge.postings);
             }
         }
         if !written.is_empty() {
@@ -191,37 +191,38 @@ impl Work {
     }
 }
 
-/// Add the cells of the same page of several runs, the oldest run first, sorted. Of equal ones,
+/// Add the postings of the same page of several runs, the oldest run first, sorted. Of equal ones,
 /// only those of the last run are added.
 ///
 /// What is sorted are numbers: a key's bits below those of its page, and in place of the lowest
-/// ones the place of its cell. That takes a fraction of the time of sorting cells.
-fn merged(pages: &[Page], shape: Shape, into: &mut Vec<Cell>) {
-    let cells: Vec<Cell> = pages.iter().flat_map(Page::cells).collect();
-    let place_bits = usize::BITS - cells.len().leading_zeros();
+/// ones the place of its posting. That takes a fraction of the time of sorting postings.
+fn merged(pages: &[Page], shape: Shape, into: &mut Vec<Posting>) {
+    let postings: Vec<Posting> = pages.iter().flat_map(Page::postings).collect();
+    let place_bits = usize::BITS - postings.len().leading_zeros();
     let places = (1u64 << place_bits) - 1;
-    let number =
-        |(place, cell): (usize, &Cell)| shape.within_page(cell.hash) & !places | place as u64;
-    let mut numbers: Vec<u64> = cells.iter().enumerate().map(number).collect();
+    let number = |(place, posting): (usize, &Posting)| {
+        shape.within_page(posting.hash) & !places | place as u64
+    };
+    let mut numbers: Vec<u64> = postings.iter().enumerate().map(number).collect();
     numbers.sort(); // It merges what is in order; the other kind of sort would not.
-    let ordered = || numbers.iter().map(|number| cells[(number & places) as usize]);
-    if ordered().is_sorted_by_key(|cell| cell.hash) {
-        ordered().for_each(|cell| push_newest(into, cell));
+    let ordered = || numbers.iter().map(|number| postings[(number & places) as usize]);
+    if ordered().is_sorted_by_key(|posting| posting.hash) {
+        ordered().for_each(|posting| push_newest(into, posting));
     } else {
         // Keys differed in their lowest bits only. There are hardly ever any on the same page.
-        let mut cells = cells;
-        cells.sort_by_key(|cell| cell.hash);
-        cells.into_iter().for_each(|cell| push_newest(into, cell));
+        let mut postings = postings;
+        postings.sort_by_key(|posting| posting.hash);
+        postings.into_iter().for_each(|posting| push_newest(into, posting));
     }
 }
 
-/// Add a cell that follows, or replace its equal.
-fn push_newest(cells: &mut Vec<Cell>, cell: Cell) {
-    let same = |other: &&mut Cell| (other.document ^ cell.document) & MARK == 0;
-    let equals = cells.iter_mut().rev().take_while(|other| other.hash == cell.hash);
+/// Add a posting that follows, or replace its equal.
+fn push_newest(postings: &mut Vec<Posting>, posting: Posting) {
+    let same = |other: &&mut Posting| (other.document ^ posting.document) & MARK == 0;
+    let equals = postings.iter_mut().rev().take_while(|other| other.hash == posting.hash);
     match equals.filter(same).last() {
-        Some(other) => *other = cell,
-        None => cells.push(cell),
+        Some(other) => *other = posting,
+        None => postings.push(posting),
     }
 }
 
@@ -229,15 +230,15 @@ fn push_newest(cells: &mut Vec<Cell>, cell: Cell) {
 mod tests {
     use super::*;
 
-    fn page(cells: &[Cell]) -> Vec<u8> {
+    fn page(postings: &[Posting]) -> Vec<u8> {
         let shape = Shape::of(256, 0);
-        pack_pages(0, 0, shape, 0..1, cells).remove(0).1
+        pack_pages(0, 0, shape, 0..1, postings).remove(0).1
     }
 
-    fn merge(runs: &[Vec<Cell>]) -> Vec<Cell> {
+    fn merge(runs: &[Vec<Posting>]) -> Vec<Posting> {
         let shape = Shape::of(256, 0);
         let place = Place { run: 0, slot: 0, page: 0 };
-        let packed: Vec<Vec<u8>> = runs.iter().map(|cells| page(cells)).collect();
+        let packed: Vec<Vec<u8>> = runs.iter().map(|postings| page(postings)).collect();
         let pages: Vec<Page> =
             packed.iter().map(|page| Page::unpack(place, shape, page).unwrap()).collect();
         let mut into = Vec::new();
@@ -245,19 +246,19 @@ mod tests {
         into
     }
 
-    fn cell(hash: u64, document: u32) -> Cell {
-        Cell { hash, document }
+    fn posting(hash: u64, document: u32) -> Posting {
+        Posting { hash, document }
     }
 
     #[test]
     fn cells_are_sorted_and_the_newest_of_equals_stays() {
         let far = 1 << 60;
         let runs = [
-            vec![cell(5, 1), cell(far, 2)],
-            vec![cell(4, 3), cell(far, 4 | MARK)],
-            vec![cell(4, 5), cell(far, 6)],
+            vec![posting(5, 1), posting(far, 2)],
+            vec![posting(4, 3), posting(far, 4 | MARK)],
+            vec![posting(4, 5), posting(far, 6)],
         ];
-        let expected = vec![cell(4, 5), cell(5, 1), cell(far, 6), cell(far, 4 | MARK)];
+        let expected = vec![posting(4, 5), posting(5, 1), posting(far, 6), posting(far, 4 | MARK)];
         assert_eq!(merge(&runs), expected);
     }
 
@@ -265,13 +266,13 @@ mod tests {
     fn many_cells_are_sorted() {
         let hash = |at: u64| at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let run = |number: u32| {
-            let mut cells: Vec<Cell> =
-                (0..300).map(|at| cell(hash(u64::from(number) << 20 | at), number)).collect();
-            cells.sort_unstable();
-            cells
+            let mut postings: Vec<Posting> =
+                (0..300).map(|at| posting(hash(u64::from(number) << 20 | at), number)).collect();
+            postings.sort_unstable();
+            postings
         };
-        let runs: Vec<Vec<Cell>> = (0..8).map(run).collect();
-        let mut expected: Vec<Cell> = runs.concat();
+        let runs: Vec<Vec<Posting>> = (0..8).map(run).collect();
+        let mut expected: Vec<Posting> = runs.concat();
         expected.sort_unstable();
         assert_eq!(merge(&runs), expected);
     }
@@ -282,11 +283,17 @@ mod tests {
         list.columns = (0..40).chain([251]).collect();
         let sources = (0..8).map(|run| {
             let first = u64::from(run) * 4096;
-            super::super::run_list::Run { number: run, tier: 0, first, end: first + 4096, cells: 9 }
+            super::super::run_list::Run {
+                number: run,
+                level: 0,
+                first,
+                end: first + 4096,
+                postings: 9,
+            }
         });
         list.runs.extend(sources);
         let sources = (0..8).collect();
-        let plan = Merging { tier: 0, sources, target: 8, began: 8 * 4096, done: 0, cells: 0 };
+        let plan = Merging { level: 0, sources, target: 8, began: 8 * 4096, done: 0, postings: 0 };
         (list, plan)
     }
 

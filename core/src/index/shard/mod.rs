@@ -1,17 +1,17 @@
-//! One shard of the index: where everything is that a judgement reads, and what a decision writes.
+//! One shard of the index: where everything is that the judge reads, and what a decision writes.
 //!
 //! A shard does no I/O. It names keys of its store, takes their values, and returns writes. In
-//! memory it has the newest cells (`open_run`), the filters of all runs (`filters`), the list of
-//! runs (`run_list`) with the eras, and what was read or written lately (`recent`). All else is in
-//! the store, under the keys of `keyspace`.
+//! memory it has the newest postings (`memtable`), the filters of all runs (`filters`), the list of
+//! runs (`run_list`) with the time slices, and what was read or written lately (`recent`). All else is in
+//! the store, under the keys of `keys`.
 //!
-//! A new bucket has one document, and most keep only that one. Such a cell is no key of the store,
-//! which would cost sorting it several times over. Cells are gathered in the open run, which is
-//! written as a sorted run when it has enough documents. Runs of a tier are merged into one of the
-//! next, a little with every write (`merge`). So each cell is written about once for every
-//! eightfold growth of the shard, and a look-up asks as many filters as there are tiers. A bucket
-//! keeps its cell when it grows. The grown bucket is a key of its own, which stands above the cell,
-//! and another cell marks that there is one: so a look-up asks for that key only if it exists.
+//! A new bucket has one document, and most keep only that one. Such a posting is no key of the store,
+//! which would cost sorting it several times over. Postings are gathered in the memtable, which is
+//! written as a sorted run when it has enough documents. Runs of a level are merged into one of the
+//! next, a little with every write (`merge`). So each posting is written about once for every
+//! eightfold growth of the shard, and a look-up asks as many filters as there are levels. A bucket
+//! keeps its posting when it grows. The grown bucket is a key of its own, which stands above the posting,
+//! and another posting marks that there is one: so a look-up asks for that key only if it exists.
 //!
 //! # How a shard is driven
 //!
@@ -19,7 +19,7 @@
 //!
 //! ```text
 //! opening = Opening::new(settings, inserted)       inserted: how many documents were inserted
-//! opening.give(values of opening.keys())
+//! opening.handle_values(values of opening.keys())
 //! for range in opening.ranges(): opening.take(key, value) for each of its keys, ascending
 //! shard = opening.finish()
 //! ```
@@ -28,12 +28,12 @@
 //! and apply. Several threads may read at once, also queries. Nothing may be read during `apply`.
 //!
 //! ```text
-//! reading = Reading::new(shard, asked)             looks up all cells in memory
+//! reading = Fetcher::new(shard, asked)             looks up all postings in memory
 //! loop
-//!     reading.give(values of reading.wanted())     until nothing is wanted
-//!     decision = judge(Sighting::new(shard, asked, reading))     until nothing is unread
-//! preparing = Preparing::new(shard, decided)       a query ends before this
-//! preparing.give(values of preparing.wanted())     until nothing is wanted
+//!     reading.handle_values(values of reading.poll_reads())     until nothing is wanted
+//!     decision = judge(ShardReader::new(shard, asked, reading))     until nothing is unread
+//! preparing = Commit::new(shard, decided)       a query ends before this
+//! preparing.handle_values(values of preparing.poll_reads())     until nothing is wanted
 //! (writes, prepared) = preparing.finish(shard, reading, decided)
 //! put writes.tables into files, then the rest into the store, in one atomic write
 //! shard.apply(reading, prepared)                   once that write is in the store
@@ -44,56 +44,56 @@
 //!
 //! `Plan` leads a batch all this way, and `Inquiry` leads queries to their answers.
 
-pub mod cells;
+mod bucket;
+pub mod checksum;
+pub mod commit;
 pub mod contents;
 mod documents;
-pub mod eras;
-mod filters;
-mod held;
+pub mod fetch;
+mod filter;
 mod huge;
+mod id_chains;
 pub mod id_list;
-mod identities;
 mod implied;
-pub mod keyspace;
+pub mod keys;
 pub mod layout;
 pub mod lookup;
 pub mod memory;
+pub mod memtable;
 mod merge;
-pub mod open_run;
-pub mod opening;
+pub mod open;
 pub mod plan;
 mod prefetch;
-pub mod prepare;
-pub mod reading;
+pub mod reader;
 mod recent;
 pub mod record_pages;
+pub mod run;
 pub mod run_list;
-pub mod seal;
 mod search;
-pub mod sighting;
 mod sizes;
+pub mod slices;
 #[cfg(test)]
 mod tests;
 mod write;
 
-use keyspace::{Key, Range};
+use keys::{Key, Range};
 
-use self::filters::Filters;
+use self::commit::{Changed, PendingWrite};
+use self::fetch::Fetcher;
+use self::filter::Filters;
 use self::layout::{pack_bucket, unpack_bucket};
+use self::memtable::Memtable;
 use self::merge::Merge;
-use self::open_run::OpenRun;
-use self::prepare::{Changed, Prepared};
-use self::reading::Reading;
 use self::recent::{Age, Recent};
 use self::record_pages::{DOCUMENTS_A_PAGE, page_of};
 use self::run_list::RunList;
-use crate::index::sight::Bucket;
+use crate::index::reader::Bucket;
 
 /// What a shard is made for. It is the same whenever it is opened, but for `run_documents`, which
 /// counts for a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How many documents a run of tier 0 has; at least one.
+    /// How many documents a run of level 0 has; at least one.
     pub run_documents: u32,
     /// How long entries live, in ms; none: for ever.
     pub window: Option<i64>,
@@ -101,7 +101,7 @@ pub struct Settings {
 
 /// A key that must be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
+pub struct ReadKey {
     /// The run whose page it is; none: it is among all others.
     pub table: Option<u32>,
     pub key: Key,
@@ -142,9 +142,9 @@ pub struct Shard {
     list: RunList,
     merges: Vec<Merge>,
     filters: Filters,
-    open: OpenRun,
-    /// How many writes have added to the open run.
-    open_writes: u64,
+    open: Memtable,
+    /// How many writes have added to the memtable.
+    memtable_writes: u64,
     /// The number that the next document gets.
     inserted: u64,
     /// Whether no document was ever forgotten.
@@ -152,9 +152,9 @@ pub struct Shard {
     /// The records after the last full page.
     last_page: Vec<Vec<u8>>,
     recent_records: Recent<u64>,
-    /// By column and key: the era, then the bucket's bytes.
+    /// By column and key: the time slice, then the bucket's bytes.
     recent_buckets: Recent<(u8, u64)>,
-    /// How much a judgement holds of what documents are compared with.
+    /// How much the judge holds of what documents are compared with.
     candidate_bytes: usize,
 }
 
@@ -166,19 +166,19 @@ const _: fn() = || {
 
 /// What a shard keeps of records, and of grown buckets, until `Shard::limit` says otherwise.
 const RECENT_BYTES: usize = 8 << 20;
-/// The same for what a judgement holds of what documents are compared with.
+/// The same for what the judge holds of what documents are compared with.
 pub const CANDIDATE_BYTES: usize = 24 << 20;
 
 impl Shard {
     /// Continue with what a write that is in the store has changed.
     ///
     /// `reading` and `prepared` must be those of the last decision, and of this state.
-    pub fn apply(&mut self, reading: Reading, prepared: Prepared) {
-        self.remember(&reading);
+    pub fn apply(&mut self, fetcher: Fetcher, prepared: PendingWrite) {
+        self.remember(&fetcher);
         if let Some(list) = prepared.list {
             if self.list.columns.is_empty() && !list.columns.is_empty() {
                 self.filters = Filters::new(list.columns.len(), list.run_documents);
-                self.open = OpenRun::new(list.columns.len(), self.inserted);
+                self.open = Memtable::new(list.columns.len(), self.inserted);
             }
             self.list = list;
         }
@@ -191,11 +191,11 @@ impl Shard {
         prepared.removed.iter().for_each(|&run| self.filters.remove(run));
         if let Some(first) = prepared.emptied {
             self.open.empty(first);
-            self.open_writes = 0;
+            self.memtable_writes = 0;
         }
         if !prepared.added.is_empty() {
             self.open.put(&prepared.added);
-            self.open_writes += 1;
+            self.memtable_writes += 1;
         }
         let mut start = 0;
         for &end in &prepared.record_ends {
@@ -215,29 +215,29 @@ impl Shard {
     }
 
     /// Keep what was read for the next batch.
-    fn remember(&mut self, reading: &Reading) {
-        reading.old_records.iter().for_each(|&number| self.recent_records.keep(number));
-        for &number in &reading.read_records {
+    fn remember(&mut self, fetcher: &Fetcher) {
+        fetcher.old_records.iter().for_each(|&number| self.recent_records.keep(number));
+        for &number in &fetcher.read_records {
             if self.recent_records.get(&number).is_none()
-                && let Some(record) = reading.read_record(number)
+                && let Some(record) = fetcher.read_record(number)
             {
                 self.recent_records.add(number, record);
             }
         }
-        reading.old_buckets.iter().for_each(|&key| self.recent_buckets.keep(key));
-        for (key, era, bucket) in reading.read_grown() {
-            let packed = pack_bucket(&bucket.entries, bucket.beyond);
-            self.recent_buckets.put(key, &[&era.to_le_bytes()[..], &packed].concat());
+        fetcher.old_buckets.iter().for_each(|&key| self.recent_buckets.keep(key));
+        for (key, slice, bucket) in fetcher.read_grown() {
+            let packed = pack_bucket(&bucket.entries, bucket.has_overflow);
+            self.recent_buckets.put(key, &[&slice.to_le_bytes()[..], &packed].concat());
         }
     }
 
-    /// What a bucket has grown to, and in which era, if that is in memory and kept.
+    /// What a bucket has grown to, and in which time slice, if that is in memory and kept.
     fn recent_bucket(&self, key: (u8, u64)) -> Option<(u32, Bucket, Age)> {
         let (found, age) = self.recent_buckets.get(&key)?;
-        let (era, packed) = found.split_first_chunk::<4>()?;
-        let era = u32::from_le_bytes(*era);
+        let (slice, packed) = found.split_first_chunk::<4>()?;
+        let slice = u32::from_le_bytes(*slice);
         let bucket = unpack_bucket(packed, self.inserted).ok()?;
-        (era >= self.list.eras.kept()[0].number).then_some((era, bucket, age))
+        (slice >= self.list.slices.kept()[0].number).then_some((slice, bucket, age))
     }
 
     /// The record of a document, if it is in memory.
@@ -254,7 +254,7 @@ impl Shard {
         self.inserted
     }
 
-    /// The runs and the eras.
+    /// The runs and the time slices.
     pub fn list(&self) -> &RunList {
         &self.list
     }

@@ -5,61 +5,63 @@
 
 use std::sync::Arc;
 
-use super::eras::Dates;
-use super::prepare::{Decided, Prepared, Preparing};
-use super::reading::{Asked, Reading};
-use super::sighting::Sighting;
-use super::{Shard, Wanted, Writes};
+use super::commit::{Commit, Decided, PendingWrite};
+use super::fetch::{BatchKeys, Fetcher};
+use super::reader::ShardReader;
+use super::slices::Dates;
+use super::{ReadKey, Shard, Writes};
 use crate::index::batch::Batch;
 use crate::index::clock::Clock;
-use crate::index::court::Court;
+use crate::index::config::IndexConfig;
 use crate::index::decision::Decision;
 use crate::index::judge::Judgement;
 use crate::index::query::{Answers, Query};
-use crate::index::sight::{Damaged, Seen};
+use crate::index::reader::{Damaged, Poll};
 
 /// Steps in a row that need nothing and come to nothing. A few may; more would never end.
 const MOST_IDLE: usize = 8;
 
 /// The keys that must be read now, and what was read so far.
 struct Rounds {
-    court: Arc<Court>,
+    config: Arc<IndexConfig>,
     batch: Arc<Batch>,
-    reading: Reading,
+    fetcher: Fetcher,
     /// Shared, so that whoever asks for them needs no lock while they are copied.
-    wanted: Arc<Vec<Wanted>>,
+    reads: Arc<Vec<ReadKey>>,
 }
 
 impl Rounds {
-    fn new(shard: &Shard, court: Arc<Court>, batch: Arc<Batch>) -> Result<Self, Damaged> {
-        let reading = Reading::new(shard, Asked::of(&court, &batch))?;
-        Ok(Self { court, batch, reading, wanted: Arc::default() })
+    fn new(shard: &Shard, config: Arc<IndexConfig>, batch: Arc<Batch>) -> Result<Self, Damaged> {
+        let fetcher = Fetcher::new(shard, BatchKeys::of(&config, &batch))?;
+        Ok(Self { config, batch, fetcher, reads: Arc::default() })
     }
 
-    fn give<'v>(
+    fn handle_values<'v>(
         &mut self,
         shard: &Shard,
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
-        self.wanted = Arc::default();
-        self.reading.give(shard, Asked::of(&self.court, &self.batch), values)
+        self.reads = Arc::default();
+        self.fetcher.handle_values(shard, BatchKeys::of(&self.config, &self.batch), values)
     }
 
     /// Go on until keys have to be read, or a step has a result.
     fn go_on<T>(
         &mut self,
         shard: &Shard,
-        mut step: impl FnMut(&mut Sighting) -> Result<Seen<T>, Damaged>,
+        mut step: impl FnMut(&mut ShardReader) -> Result<Poll<T>, Damaged>,
     ) -> Result<Option<T>, Damaged> {
         for _ in 0..MOST_IDLE {
-            if self.wanted.is_empty() {
-                self.wanted = self.reading.wanted().into();
+            if self.reads.is_empty() {
+                self.reads = self.fetcher.poll_reads().into();
             }
-            if !self.wanted.is_empty() {
+            if !self.reads.is_empty() {
                 return Ok(None);
             }
-            let asked = Asked::of(&self.court, &self.batch);
-            if let Seen::Here(found) = step(&mut Sighting::new(shard, asked, &mut self.reading))? {
+            let batch = BatchKeys::of(&self.config, &self.batch);
+            if let Poll::Ready(found) =
+                step(&mut ShardReader::new(shard, batch, &mut self.fetcher))?
+            {
                 return Ok(Some(found));
             }
         }
@@ -70,8 +72,8 @@ impl Rounds {
 enum Stage {
     Judging(Box<Judgement>),
     Judged,
-    Preparing(Box<Preparing>),
-    Written(Box<Prepared>),
+    Commit(Box<Commit>),
+    Written(Box<PendingWrite>),
     /// A step has failed.
     Failed,
 }
@@ -86,61 +88,58 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Look a batch up in memory. It must be of the court's shape; see `Batch::check`.
+    /// Look a batch up in memory. It must be of the config's shape; see `Batch::check`.
     pub fn new(
         shard: &Shard,
-        court: Arc<Court>,
+        config: Arc<IndexConfig>,
         batch: Arc<Batch>,
         clock: &Clock,
     ) -> Result<Self, Damaged> {
-        let judgement = Judgement::new(court.clone(), batch.clone(), clock).map_err(Damaged)?;
+        let judgement = Judgement::new(config.clone(), batch.clone(), clock).map_err(Damaged)?;
         let stage = Stage::Judging(Box::new(judgement));
-        let rounds = Rounds::new(shard, court, batch)?;
+        let rounds = Rounds::new(shard, config, batch)?;
         Ok(Self { rounds, stage, decision: Arc::default(), is_to_write: false })
     }
 
     /// Go on as far as possible; return the keys that must be read then, by table and ascending.
     ///
     /// There are none once the batch was judged, and after `prepare` once there can be a write.
-    pub fn wanted(&mut self, shard: &Shard) -> Result<&[Wanted], Damaged> {
+    pub fn poll_reads(&mut self, shard: &Shard) -> Result<&[ReadKey], Damaged> {
         let mut stage = std::mem::replace(&mut self.stage, Stage::Failed);
         if let Stage::Judging(judgement) = &mut stage
-            && let Some(decision) = self.rounds.go_on(shard, |sight| judgement.step(sight))?
+            && let Some(decision) = self.rounds.go_on(shard, |reader| judgement.step(reader))?
         {
             self.decision = decision.into();
             stage = Stage::Judged;
         }
         if let (Stage::Judged, true) = (&stage, self.is_to_write) {
-            stage = Stage::Preparing(Box::new(Preparing::new(
-                shard,
-                &self.rounds.reading,
-                self.decided(),
-            )?));
+            stage =
+                Stage::Commit(Box::new(Commit::new(shard, &self.rounds.fetcher, self.decided())?));
         }
-        if let (Stage::Preparing(preparing), true) = (&mut stage, self.open().is_empty()) {
-            self.rounds.wanted = preparing.wanted().into();
+        if let (Stage::Commit(preparing), true) = (&mut stage, self.open().is_empty()) {
+            self.rounds.reads = preparing.poll_reads().into();
         }
         self.stage = stage;
-        Ok(&self.rounds.wanted)
+        Ok(&self.rounds.reads)
     }
 
-    /// The keys that `wanted` returned last, whose values `give` takes.
-    pub fn open(&self) -> &Arc<Vec<Wanted>> {
-        &self.rounds.wanted
+    /// The keys that `poll_reads` returned last, whose values `handle_values` takes.
+    pub fn open(&self) -> &Arc<Vec<ReadKey>> {
+        &self.rounds.reads
     }
 
-    /// Take the values of the keys that `wanted` returned last, in their order.
-    pub fn give<'v>(
+    /// Take the values of the keys that `poll_reads` returned last, in their order.
+    pub fn handle_values<'v>(
         &mut self,
         shard: &Shard,
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
         let given = match &mut self.stage {
-            Stage::Preparing(preparing) => {
-                self.rounds.wanted = Arc::default();
-                preparing.give(values)
+            Stage::Commit(preparing) => {
+                self.rounds.reads = Arc::default();
+                preparing.handle_values(values)
             }
-            _ => self.rounds.give(shard, values),
+            _ => self.rounds.handle_values(shard, values),
         };
         given.inspect_err(|_| self.stage = Stage::Failed)
     }
@@ -149,14 +148,14 @@ impl Plan {
     pub fn decision(&self) -> Option<&Arc<Decision>> {
         match self.stage {
             Stage::Judging(_) | Stage::Failed => None,
-            Stage::Judged | Stage::Preparing(_) | Stage::Written(_) => Some(&self.decision),
+            Stage::Judged | Stage::Commit(_) | Stage::Written(_) => Some(&self.decision),
         }
     }
 
     fn decided(&self) -> Decided<'_> {
         let dates = &self.decision.dates;
         let dates = Dates { now: dates.clock.now, latest: dates.latest };
-        let columns = &self.rounds.court.columns;
+        let columns = &self.rounds.config.columns;
         Decided { columns, changes: &self.decision.changes, dates }
     }
 
@@ -169,12 +168,12 @@ impl Plan {
     /// was returned.
     pub fn write(&mut self, shard: &Shard) -> Result<Option<(Writes, &Clock)>, Damaged> {
         self.prepare();
-        if !self.wanted(shard)?.is_empty() {
+        if !self.poll_reads(shard)?.is_empty() {
             return Ok(None);
         }
         match std::mem::replace(&mut self.stage, Stage::Failed) {
-            Stage::Preparing(preparing) => {
-                let made = preparing.finish(shard, &self.rounds.reading, self.decided())?;
+            Stage::Commit(preparing) => {
+                let made = preparing.finish(shard, &self.rounds.fetcher, self.decided())?;
                 let (writes, prepared) = made;
                 self.stage = Stage::Written(Box::new(prepared));
                 Ok(Some((writes, &self.decision.dates.clock)))
@@ -189,9 +188,9 @@ impl Plan {
     /// About how many bytes the next step works on beside those of the batch.
     pub fn weight(&self, shard: &Shard) -> usize {
         match &self.stage {
-            Stage::Judging(_) | Stage::Failed => self.rounds.reading.given_bytes(),
+            Stage::Judging(_) | Stage::Failed => self.rounds.fetcher.given_bytes(),
             Stage::Judged => 0,
-            Stage::Preparing(preparing) => preparing.weight(shard, self.decided()),
+            Stage::Commit(preparing) => preparing.weight(shard, self.decided()),
             Stage::Written(prepared) => prepared.weight(shard),
         }
     }
@@ -205,7 +204,7 @@ impl Plan {
     /// write.
     pub fn apply(self, shard: &mut Shard) -> Option<Clock> {
         let Stage::Written(prepared) = self.stage else { return None };
-        shard.apply(self.rounds.reading, *prepared);
+        shard.apply(self.rounds.fetcher, *prepared);
         Some(self.decision.dates.clock.clone())
     }
 }
@@ -218,43 +217,43 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// Look queries up in memory. The batch must be of the court's shape; see `Batch::check`.
+    /// Look queries up in memory. The batch must be of the config's shape; see `Batch::check`.
     pub fn new(
         shard: &Shard,
-        court: Arc<Court>,
+        config: Arc<IndexConfig>,
         batch: Arc<Batch>,
         clock: &Clock,
     ) -> Result<Self, Damaged> {
-        let query = Query::new(court.clone(), batch.clone(), clock).map_err(Damaged)?;
-        Ok(Self { rounds: Rounds::new(shard, court, batch)?, query, answers: None })
+        let query = Query::new(config.clone(), batch.clone(), clock).map_err(Damaged)?;
+        Ok(Self { rounds: Rounds::new(shard, config, batch)?, query, answers: None })
     }
 
     /// Go on as far as possible; return the keys that must be read then: none once there are answers.
-    pub fn wanted(&mut self, shard: &Shard) -> Result<&[Wanted], Damaged> {
+    pub fn poll_reads(&mut self, shard: &Shard) -> Result<&[ReadKey], Damaged> {
         if self.answers.is_none() {
             let Self { rounds, query, .. } = self;
-            self.answers = rounds.go_on(shard, |sighting| query.step(sighting))?.map(Arc::new);
+            self.answers = rounds.go_on(shard, |reader| query.step(reader))?.map(Arc::new);
         }
-        Ok(&self.rounds.wanted)
+        Ok(&self.rounds.reads)
     }
 
-    /// The keys that `wanted` returned last, whose values `give` takes.
-    pub fn open(&self) -> &Arc<Vec<Wanted>> {
-        &self.rounds.wanted
+    /// The keys that `poll_reads` returned last, whose values `handle_values` takes.
+    pub fn open(&self) -> &Arc<Vec<ReadKey>> {
+        &self.rounds.reads
     }
 
     /// About how many bytes the next step works on beside those of the batch.
     pub fn weight(&self) -> usize {
-        self.rounds.reading.given_bytes()
+        self.rounds.fetcher.given_bytes()
     }
 
-    /// Take the values of the keys that `wanted` returned last, in their order.
-    pub fn give<'v>(
+    /// Take the values of the keys that `poll_reads` returned last, in their order.
+    pub fn handle_values<'v>(
         &mut self,
         shard: &Shard,
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
-        self.rounds.give(shard, values)
+        self.rounds.handle_values(shard, values)
     }
 
     /// The answers, once nothing is wanted.
@@ -318,16 +317,17 @@ mod tests {
             now_of: 1,
             now_least: 1,
         };
-        let court = Arc::new(Court::new(rules, (0..COLUMNS as u8).collect(), SLOTS).unwrap());
+        let config =
+            Arc::new(IndexConfig::new(rules, (0..COLUMNS as u8).collect(), SLOTS).unwrap());
         let settings = Settings { run_documents: 1 << 12, window: None };
         let (mut memory, mut clock) = (Memory::default(), Clock::default());
         let mut shard = memory.open(settings, 0).unwrap();
         for part in 0..COLUMNS as u64 * CAPACITY {
             let some = batch(FAMILIES * part, |column| column as u64 == part / CAPACITY);
-            let mut plan = Plan::new(&shard, court.clone(), some, &clock).unwrap();
+            let mut plan = Plan::new(&shard, config.clone(), some, &clock).unwrap();
             plan.prepare();
-            while let wanted @ [_, ..] = &plan.wanted(&shard).unwrap().to_vec()[..] {
-                plan.give(&shard, memory.get(wanted)).unwrap();
+            while let reads @ [_, ..] = &plan.poll_reads(&shard).unwrap().to_vec()[..] {
+                plan.handle_values(&shard, memory.get(reads)).unwrap();
             }
             let (writes, after) = plan.write(&shard).unwrap().unwrap();
             clock = after.clone();
@@ -338,11 +338,11 @@ mod tests {
         let mut found = Vec::new();
         for most in [usize::MAX, 30_000] {
             shard.limit(0, 0, most);
-            let mut plan = Plan::new(&shard, court.clone(), last.clone(), &clock).unwrap();
+            let mut plan = Plan::new(&shard, config.clone(), last.clone(), &clock).unwrap();
             let mut held = 0;
-            while let wanted @ [_, ..] = &plan.wanted(&shard).unwrap().to_vec()[..] {
-                plan.give(&shard, memory.get(wanted)).unwrap();
-                held = held.max(plan.rounds.reading.held_bytes());
+            while let reads @ [_, ..] = &plan.poll_reads(&shard).unwrap().to_vec()[..] {
+                plan.handle_values(&shard, memory.get(reads)).unwrap();
+                held = held.max(plan.rounds.fetcher.held_bytes());
             }
             found.push((held, plan.decision().unwrap().counts));
         }

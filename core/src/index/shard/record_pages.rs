@@ -4,10 +4,10 @@
 //! length of each (2 bytes each), then the records. The last page of a shard is written again until
 //! it is full. Numbers are little-endian.
 
-use super::keyspace::{Key, RECORDS, number_key};
-use super::seal::{self, seal, unseal};
+use super::checksum::{self, add_checksum, verify_checksum};
+use super::keys::{Key, RECORDS, number_key};
 use crate::index::bytes::Cursor;
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
 pub const DOCUMENTS_A_PAGE: usize = 8;
 
@@ -21,12 +21,12 @@ pub fn page_key(page: u64) -> Key {
     number_key(RECORDS, page)
 }
 
-/// The sealed bytes of a page. An error says that a record is too long.
+/// The with its checksum bytes of a page. An error says that a record is too long.
 pub fn pack<R: AsRef<[u8]>>(page: u64, records: &[R]) -> Result<(Key, Vec<u8>), Damaged> {
     let key = page_key(page);
     let records = records.iter().map(AsRef::as_ref);
     let size = records.clone().map(<[u8]>::len).sum::<usize>() + 2 * (records.len() + 1);
-    let mut packed = Vec::with_capacity(size + seal::BYTES);
+    let mut packed = Vec::with_capacity(size + checksum::BYTES);
     packed.extend_from_slice(&(records.len() as u16).to_le_bytes());
     for record in records.clone() {
         let length = u16::try_from(record.len())
@@ -34,7 +34,7 @@ pub fn pack<R: AsRef<[u8]>>(page: u64, records: &[R]) -> Result<(Key, Vec<u8>), 
         packed.extend_from_slice(&length.to_le_bytes());
     }
     records.for_each(|record| packed.extend_from_slice(record));
-    let packed = seal(&key, packed);
+    let packed = add_checksum(&key, packed);
     Ok((key, packed))
 }
 
@@ -47,8 +47,8 @@ pub struct RecordPage {
 }
 
 impl RecordPage {
-    pub fn unpack(page: u64, sealed: &[u8]) -> Result<Self, Damaged> {
-        let packed = unseal(&page_key(page), sealed)?;
+    pub fn unpack(page: u64, stored: &[u8]) -> Result<Self, Damaged> {
+        let packed = verify_checksum(&page_key(page), stored)?;
         Self::read(packed).ok_or_else(|| {
             Damaged(format!("the {} bytes of page {page} are not records", packed.len()))
         })
@@ -107,7 +107,7 @@ mod tests {
     fn what_cannot_be_a_page_is_refused() {
         let key = page_key(7);
         for value in [&[][..], &[1], &[1, 0], &[1, 0, 2, 0, 1], &[0, 0, 1], &[9; 40]] {
-            assert!(RecordPage::unpack(7, &seal(&key, value.to_vec())).is_err());
+            assert!(RecordPage::unpack(7, &add_checksum(&key, value.to_vec())).is_err());
         }
         assert!(pack(7, &[vec![0; 1 << 16]]).is_err());
     }

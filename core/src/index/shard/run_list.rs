@@ -1,46 +1,46 @@
 //! The list of a shard's runs, as it is kept in its store.
 
-use super::cells::{FAN_IN, Shape};
-use super::eras::{Era, Eras, NO_TIME};
-use super::keyspace::RUNS;
+use super::checksum::{add_checksum, verify_checksum};
+use super::keys::RUNS;
 use super::layout::MOST_DOCUMENTS;
 use super::merge::steps;
-use super::seal::{seal, unseal};
+use super::run::{FAN_IN, Shape};
+use super::slices::{NO_TIME, TimeSlice, TimeSlices};
 use crate::index::bytes::Cursor;
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
 /// The column of documents' ids; see `identities`. Those below are bands and the exact text.
 pub const ID_COLUMN: u8 = 251;
-/// The most documents of a run of tier 0. Each takes 480 bytes of filters.
+/// The most documents of a run of level 0. Each takes 480 bytes of filters.
 pub const MOST_RUN_DOCUMENTS: u32 = 1 << 24;
-const MOST_TIERS: u8 = 8;
+const MOST_LEVELS: u8 = 8;
 const MOST_RUNS: u32 = u32::MAX / 2;
-const MOST_ERAS: u32 = u32::MAX / 2;
-const MOST_CELLS: u64 = 1 << 48;
-const ERAS_A_RUN: u32 = 2;
+const MOST_SLICES: u32 = u32::MAX / 2;
+const MOST_POSTINGS: u64 = 1 << 48;
+const SLICES_A_RUN: u32 = 2;
 
-/// A run: its number, its tier, its documents from `first` to before `end`, its cells.
+/// A run: its number, its level, its documents from `first` to before `end`, its postings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     pub number: u32,
-    pub tier: u8,
+    pub level: u8,
     pub first: u64,
     pub end: u64,
-    pub cells: u64,
+    pub postings: u64,
 }
 
-/// A merge under way: the runs of a tier that it reads, the number of the run that it makes.
+/// A merge under way: the runs of a level that it reads, the number of the run that it makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merging {
-    pub tier: u8,
+    pub level: u8,
     pub sources: Vec<u32>,
     pub target: u32,
     /// How many documents were inserted when it began.
     pub began: u64,
     /// How many steps are in finished files.
     pub done: u32,
-    /// How many cells these files have.
-    pub cells: u64,
+    /// How many postings these files have.
+    pub postings: u64,
 }
 
 /// The runs, oldest first, and everything that is needed to read them.
@@ -48,7 +48,7 @@ pub struct Merging {
 /// Runs have disjoint ranges of documents without gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunList {
-    /// How many documents a run of tier 0 has.
+    /// How many documents a run of level 0 has.
     pub run_documents: u32,
     /// Bands and the exact text, ascending, then `ID_COLUMN`; empty before the first write.
     pub columns: Vec<u8>,
@@ -56,7 +56,7 @@ pub struct RunList {
     pub next: u32,
     pub runs: Vec<Run>,
     pub merging: Vec<Merging>,
-    pub eras: Eras,
+    pub slices: TimeSlices,
 }
 
 impl RunList {
@@ -67,17 +67,17 @@ impl RunList {
             next: 0,
             runs: Vec::new(),
             merging: Vec::new(),
-            eras: Eras::default(),
+            slices: TimeSlices::default(),
         }
     }
 
     /// The first document after all runs.
     pub fn end(&self) -> u64 {
-        self.runs.last().map_or(self.eras.current().first, |run| run.end)
+        self.runs.last().map_or(self.slices.current().first, |run| run.end)
     }
 
-    pub fn shape(&self, tier: u8) -> Shape {
-        Shape::of(self.run_documents, tier)
+    pub fn shape(&self, level: u8) -> Shape {
+        Shape::of(self.run_documents, level)
     }
 
     pub fn run(&self, number: u32) -> Option<&Run> {
@@ -97,24 +97,24 @@ impl RunList {
         self.next - 1
     }
 
-    /// The oldest runs of a tier that can be merged; none if there are too few.
+    /// The oldest runs of a level that can be merged; none if there are too few.
     ///
-    /// They are next to one another, and of two eras at most, so that a run's space comes back
+    /// They are next to one another, and of two time slices at most, so that a run's space comes back
     /// soon after that of its oldest documents might.
-    pub fn to_merge(&self, tier: u8) -> Option<&[Run]> {
-        if tier >= MOST_TIERS || !self.shape(tier + 1).fits() {
+    pub fn to_merge(&self, level: u8) -> Option<&[Run]> {
+        if level >= MOST_LEVELS || !self.shape(level + 1).fits() {
             return None;
         }
         self.runs.windows(FAN_IN).find(|some| {
-            let era = |document| self.eras.of_document(document);
-            some.iter().all(|run| run.tier == tier)
-                && era(some[FAN_IN - 1].end - 1) - era(some[0].first) < ERAS_A_RUN
+            let slice = |document| self.slices.of_document(document);
+            some.iter().all(|run| run.level == level)
+                && slice(some[FAN_IN - 1].end - 1) - slice(some[0].first) < SLICES_A_RUN
         })
     }
 
-    /// Drop the oldest runs, as far as their eras are dropped and no merge reads them.
+    /// Drop the oldest runs, as far as their time slices are dropped and no merge reads them.
     pub fn drop_dead(&mut self) -> Vec<Run> {
-        let first = self.eras.first();
+        let first = self.slices.first();
         let busy: Vec<u32> = self.merging.iter().flat_map(|some| some.sources.clone()).collect();
         let dead = self.runs.iter().take_while(|r| r.end <= first && !busy.contains(&r.number));
         let count = dead.count();
@@ -129,10 +129,10 @@ impl RunList {
         let sources = &self.runs[start..start + count];
         let made = Run {
             number: merging.target,
-            tier: merging.tier + 1,
+            level: merging.level + 1,
             first: sources[0].first,
             end: sources[count - 1].end,
-            cells: merging.cells,
+            postings: merging.postings,
         };
         self.merging.retain(|other| other.target != merging.target);
         self.runs.splice(start..start + count, [made]).collect()
@@ -149,31 +149,31 @@ impl RunList {
         put(&(self.runs.len() as u32).to_le_bytes());
         for run in &self.runs {
             put(&run.number.to_le_bytes());
-            put(&[run.tier]);
-            [run.first, run.end, run.cells].iter().for_each(|number| put(&number.to_le_bytes()));
+            put(&[run.level]);
+            [run.first, run.end, run.postings].iter().for_each(|number| put(&number.to_le_bytes()));
         }
         put(&(self.merging.len() as u32).to_le_bytes());
         for merging in &self.merging {
-            put(&[merging.tier, merging.sources.len() as u8]);
+            put(&[merging.level, merging.sources.len() as u8]);
             merging.sources.iter().for_each(|run| put(&run.to_le_bytes()));
             put(&merging.target.to_le_bytes());
             put(&merging.began.to_le_bytes());
             put(&merging.done.to_le_bytes());
-            put(&merging.cells.to_le_bytes());
+            put(&merging.postings.to_le_bytes());
         }
-        put(&(self.eras.kept().len() as u32).to_le_bytes());
-        for era in self.eras.kept() {
-            put(&era.number.to_le_bytes());
-            put(&era.first.to_le_bytes());
-            put(&era.since.unwrap_or(NO_TIME).to_le_bytes());
-            put(&era.latest.to_le_bytes());
+        put(&(self.slices.kept().len() as u32).to_le_bytes());
+        for slice in self.slices.kept() {
+            put(&slice.number.to_le_bytes());
+            put(&slice.first.to_le_bytes());
+            put(&slice.since.unwrap_or(NO_TIME).to_le_bytes());
+            put(&slice.latest.to_le_bytes());
         }
-        seal(RUNS, packed)
+        add_checksum(RUNS, packed)
     }
 
     /// The list that `pack` packed. An error says why it can't be read, or can't be true.
-    pub fn unpack(sealed: &[u8]) -> Result<Self, Damaged> {
-        let packed = unseal(RUNS, sealed)?;
+    pub fn unpack(stored: &[u8]) -> Result<Self, Damaged> {
+        let packed = verify_checksum(RUNS, stored)?;
         let list =
             Self::read(packed).ok_or_else(|| Damaged("its list of runs is cut off".into()))?;
         list.check()?;
@@ -186,28 +186,29 @@ impl RunList {
         let columns = usize::from(left.u8()?);
         let columns = left.take(columns)?.to_vec();
         let next = left.u32()?;
-        let (mut runs, mut merging, mut eras) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut runs, mut merging, mut slices) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..left.u32()? {
-            let (number, tier) = (left.u32()?, left.u8()?);
-            let (first, end, cells) = (left.u64()?, left.u64()?, left.u64()?);
-            runs.push(Run { number, tier, first, end, cells });
+            let (number, level) = (left.u32()?, left.u8()?);
+            let (first, end, postings) = (left.u64()?, left.u64()?, left.u64()?);
+            runs.push(Run { number, level, first, end, postings });
         }
         for _ in 0..left.u32()? {
-            let (tier, count) = (left.u8()?, left.u8()?);
+            let (level, count) = (left.u8()?, left.u8()?);
             let sources = (0..count).map(|_| left.u32()).collect::<Option<_>>()?;
-            let (target, began, done, cells) = (left.u32()?, left.u64()?, left.u32()?, left.u64()?);
-            merging.push(Merging { tier, sources, target, began, done, cells });
+            let (target, began, done, postings) =
+                (left.u32()?, left.u64()?, left.u32()?, left.u64()?);
+            merging.push(Merging { level, sources, target, began, done, postings });
         }
         for _ in 0..left.u32()? {
             let (number, first) = (left.u32()?, left.u64()?);
             let since = Some(left.i64()?).filter(|&since| since != NO_TIME);
-            eras.push(Era { number, first, since, latest: left.i64()? });
+            slices.push(TimeSlice { number, first, since, latest: left.i64()? });
         }
-        let eras = Eras::of(eras)?;
-        left.is_empty().then_some(Self { run_documents, columns, next, runs, merging, eras })
+        let slices = TimeSlices::of(slices)?;
+        left.is_empty().then_some(Self { run_documents, columns, next, runs, merging, slices })
     }
 
-    /// Check that there are no gaps between runs, that each is as large as its tier says, and that
+    /// Check that there are no gaps between runs, that each is as large as its level says, and that
     /// merges have their sources.
     fn check(&self) -> Result<(), Damaged> {
         let wrong = |what: String| Err(Damaged(format!("its list of runs can't be true: {what}")));
@@ -217,40 +218,43 @@ impl RunList {
         if !ordered || !whole || !sized || self.next > MOST_RUNS {
             return wrong(format!("{} documents, columns {:?}", self.run_documents, self.columns));
         }
-        let mut end = self.runs.first().map_or(0, |run| run.first.min(self.eras.first()));
+        let mut end = self.runs.first().map_or(0, |run| run.first.min(self.slices.first()));
         for (place, run) in self.runs.iter().enumerate() {
             let documents = run.end.saturating_sub(run.first);
-            let least = (FAN_IN as u64).saturating_pow(run.tier.into());
+            let least = (FAN_IN as u64).saturating_pow(run.level.into());
             let again = self.runs[..place].iter().any(|other| other.number == run.number);
             if run.first != end || documents < least || documents >= MOST_DOCUMENTS {
                 return wrong(format!(
-                    "run {} of tier {} has documents {} to before {}; it must begin at {end} and \
+                    "run {} of level {} has documents {} to before {}; it must begin at {end} and \
                      have at least {least}",
-                    run.number, run.tier, run.first, run.end
+                    run.number, run.level, run.first, run.end
                 ));
             }
-            let fits = run.tier <= MOST_TIERS && self.shape(run.tier).fits();
-            if again || run.number >= self.next || !fits || run.cells > MOST_CELLS {
-                return wrong(format!("run {} of tier {}", run.number, run.tier));
+            let fits = run.level <= MOST_LEVELS && self.shape(run.level).fits();
+            if again || run.number >= self.next || !fits || run.postings > MOST_POSTINGS {
+                return wrong(format!("run {} of level {}", run.number, run.level));
             }
             end = run.end;
         }
         for merging in &self.merging {
             let runs = self.runs.windows(merging.sources.len().max(1));
             let found = runs.into_iter().any(|some| {
-                some.iter().all(|run| run.tier == merging.tier)
+                some.iter().all(|run| run.level == merging.level)
                     && some.iter().map(|run| run.number).eq(merging.sources.iter().copied())
             });
             let new = merging.target < self.next && self.run(merging.target).is_none();
-            let fits = merging.tier < MOST_TIERS && self.shape(merging.tier + 1).fits();
-            let open = || merging.done < steps(self.shape(merging.tier), self.columns.len());
-            if !found || !new || !fits || !open() || merging.cells > MOST_CELLS {
+            let fits = merging.level < MOST_LEVELS && self.shape(merging.level + 1).fits();
+            let open = || merging.done < steps(self.shape(merging.level), self.columns.len());
+            if !found || !new || !fits || !open() || merging.postings > MOST_POSTINGS {
                 return wrong(format!("a merge into run {}", merging.target));
             }
         }
-        let current = self.eras.current();
-        if current.first > self.end() || current.number > MOST_ERAS {
-            return wrong(format!("era {} begins at document {}", current.number, current.first));
+        let current = self.slices.current();
+        if current.first > self.end() || current.number > MOST_SLICES {
+            return wrong(format!(
+                "time slice {} begins at document {}",
+                current.number, current.first
+            ));
         }
         Ok(())
     }
@@ -261,7 +265,7 @@ mod tests {
     use super::*;
 
     fn list() -> RunList {
-        let run = |number, tier, first, end| Run { number, tier, first, end, cells: 40 };
+        let run = |number, level, first, end| Run { number, level, first, end, postings: 40 };
         let mut list = RunList::new(8);
         list.columns = vec![0, 3, ID_COLUMN];
         list.runs.push(run(9, 1, 0, 64));
@@ -275,7 +279,7 @@ mod tests {
     fn merging(list: &mut RunList) -> Merging {
         let sources = list.to_merge(0).unwrap().iter().map(|run| run.number).collect();
         let target = list.new_number();
-        Merging { tier: 0, sources, target, began: 140, done: 0, cells: 300 }
+        Merging { level: 0, sources, target, began: 140, done: 0, postings: 300 }
     }
 
     #[test]
@@ -283,7 +287,7 @@ mod tests {
         let mut list = list();
         let merge = merging(&mut list);
         list.merging.push(merge);
-        list.eras.begin(70, Some(5));
+        list.slices.begin(70, Some(5));
         let packed = list.pack();
         assert_eq!(RunList::unpack(&packed), Ok(list));
         for bit in 0..8 * packed.len() {
@@ -306,9 +310,9 @@ mod tests {
             |list| list.run_documents = MOST_RUN_DOCUMENTS + 1,
             |list| list.merging[0].sources.reverse(),
             |list| list.merging[0].target = 9,
-            |list| list.merging[0].cells = u64::MAX,
-            |list| list.runs[0].cells = u64::MAX,
-            |list| list.eras.begin(200, None),
+            |list| list.merging[0].postings = u64::MAX,
+            |list| list.runs[0].postings = u64::MAX,
+            |list| list.slices.begin(200, None),
         ];
         for spoil in spoil {
             let mut list = list();
@@ -336,11 +340,11 @@ mod tests {
     fn runs_of_many_eras_are_not_merged_and_dead_ones_go() {
         let mut list = list();
         for first in [80, 90, 100] {
-            list.eras.begin(first, Some(first as i64));
+            list.slices.begin(first, Some(first as i64));
         }
         assert_eq!(list.to_merge(0), None);
-        list.eras.note(super::super::eras::Dates { now: Some(200), latest: 300 }, Some(10));
-        assert_eq!(list.eras.drop(Some(200), Some(10)), 3);
+        list.slices.note(super::super::slices::Dates { now: Some(200), latest: 300 }, Some(10));
+        assert_eq!(list.slices.drop(Some(200), Some(10)), 3);
         assert_eq!(list.drop_dead().len(), 5);
         assert_eq!(list.runs[0].first, 96);
         assert!(list.check().is_ok());

@@ -1,16 +1,16 @@
-//! Finds the newest cell of a bucket, or of an id.
+//! Finds the newest posting of a bucket, or of an id.
 
-use super::Wanted;
-use super::cells::Page;
-use super::keyspace::{CELLS, Place};
+use super::ReadKey;
+use super::keys::{PAGES, Place};
 use super::layout::number_before;
 use super::lookup::{Hit, Runs};
+use super::run::Page;
 use super::run_list::RunList;
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
 /// A search among the runs whose filters let a key pass.
 ///
-/// First the newest run is read. A filter was wrong about it if the cell isn't there, and mostly
+/// First the newest run is read. A filter was wrong about it if the posting isn't there, and mostly
 /// about those of earlier runs, too. These are read together: a round for each would take longer.
 #[derive(Debug, Clone)]
 pub struct Search {
@@ -32,11 +32,11 @@ impl Search {
         Self { slot, hash, runs, named: 0, given: 0, found }
     }
 
-    /// Leave out cells of documents up to the end of an era.
-    pub fn after(&mut self, era: u32, list: &RunList) {
-        let last_era = |run: &super::run_list::Run| list.eras.of_document(run.end - 1);
-        self.runs.retain(|run| list.run(run).is_some_and(|run| last_era(run) > era));
-        self.found = self.found.filter(|&(_, number)| list.eras.of_document(number) > era);
+    /// Leave out postings of documents up to the end of a time slice.
+    pub fn after(&mut self, slice: u32, list: &RunList) {
+        let last_slice = |run: &super::run_list::Run| list.slices.of_document(run.end - 1);
+        self.runs.retain(|run| list.run(run).is_some_and(|run| last_slice(run) > slice));
+        self.found = self.found.filter(|&(_, number)| list.slices.of_document(number) > slice);
     }
 
     pub fn is_over(&self) -> bool {
@@ -48,7 +48,7 @@ impl Search {
     }
 
     /// Name the pages to read next, with the places by which they are given.
-    pub fn name(&mut self, list: &RunList) -> Vec<(usize, Wanted)> {
+    pub fn name(&mut self, list: &RunList) -> Vec<(usize, ReadKey)> {
         if self.is_over() || self.given < self.named {
             return Vec::new();
         }
@@ -58,27 +58,32 @@ impl Search {
         places
             .filter_map(|at| {
                 let run = list.run(self.runs.get(at)?)?;
-                let key = self.place(list, run).key(CELLS);
-                Some((at, Wanted { table: Some(run.number), key }))
+                let key = self.place(list, run).key(PAGES);
+                Some((at, ReadKey { table: Some(run.number), key }))
             })
             .collect()
     }
 
     fn place(&self, list: &RunList, run: &super::run_list::Run) -> Place {
-        Place { run: run.number, slot: self.slot, page: list.shape(run.tier).page(self.hash) }
+        Place { run: run.number, slot: self.slot, page: list.shape(run.level).page(self.hash) }
     }
 
-    /// Take the page at a place, as it is stored; none has no cells.
-    pub fn give(&mut self, list: &RunList, at: usize, page: Option<&[u8]>) -> Result<(), Damaged> {
+    /// Take the page at a place, as it is stored; none has no postings.
+    pub fn handle_values(
+        &mut self,
+        list: &RunList,
+        at: usize,
+        page: Option<&[u8]>,
+    ) -> Result<(), Damaged> {
         self.given += 1;
         let run = self.runs.get(at).and_then(|run| list.run(run));
         let (Some(page), Some(run)) = (page, run) else { return Ok(()) };
-        let page = Page::unpack(self.place(list, run), list.shape(run.tier), page)?;
+        let page = Page::unpack(self.place(list, run), list.shape(run.level), page)?;
         let Some(low) = page.find(self.hash) else { return Ok(()) };
         let number = number_before(low, run.end).filter(|&number| number >= run.first);
         let number = number.ok_or_else(|| {
             Damaged(format!(
-                "a cell of run {} names document {low}, and it has {} to before {}",
+                "a posting of run {} names document {low}, and it has {} to before {}",
                 run.number, run.first, run.end
             ))
         })?;

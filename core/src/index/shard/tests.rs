@@ -1,23 +1,23 @@
 //! A shard against plain maps, with reopenings and crashes at any point.
 //!
-//! The runs are tiny, so that drafts, merges of several tiers, eras and drops all happen within
-//! some hundred documents. Decisions are a stand-in's: any changes that a judgement could make.
+//! The runs are tiny, so that drafts, merges of several levels, time slices and drops all happen within
+//! some hundred documents. Decisions are a stand-in's: any changes that the judge could make.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::eras::{Dates, Eras};
-use super::keyspace::{self, Place};
+use super::commit::{Commit, Decided, PendingWrite};
+use super::fetch::{BatchKeys, Fetcher};
+use super::keys::{self, Place};
 use super::memory::Memory;
-use super::opening::Opening;
-use super::prepare::{Decided, Prepared, Preparing};
-use super::reading::{Asked, Reading};
+use super::open::Opening;
+use super::reader::ShardReader;
 use super::record_pages::{self, page_of};
 use super::run_list::{ID_COLUMN, MOST_RUN_DOCUMENTS, Run, RunList};
-use super::sighting::Sighting;
+use super::slices::{Dates, TimeSlices};
 use super::{Settings, Shard, Writes};
-use crate::index::decision::{ChangedBucket, Changes, NewCell};
+use crate::index::decision::{ChangedBucket, Changes, NewPosting};
+use crate::index::reader::{Bucket, Damaged, IndexReader, Poll, Posting};
 use crate::index::record::Record;
-use crate::index::sight::{Bucket, Cell, Damaged, Seen, Sight};
 
 const COLUMNS: [u8; 5] = [0, 2, 3, 5, 7];
 const BANDS: usize = 7;
@@ -49,8 +49,8 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// The keys of the finer buckets of one with this key.
-fn finer_keys(key: u64) -> [u64; 2] {
+/// The keys of the overflow buckets of one with this key.
+fn overflow_keys(key: u64) -> [u64; 2] {
     [mixed(key), mixed(key ^ 1)]
 }
 
@@ -101,9 +101,9 @@ impl Documents {
 /// What a shard must say, in plain maps.
 #[derive(Clone, Default)]
 struct Model {
-    /// What each bucket is, and the era in which that was written.
+    /// What each bucket is, and the time slice in which that was written.
     buckets: BTreeMap<(usize, u64), (u32, Bucket)>,
-    finer: BTreeSet<(usize, u64)>,
+    overflow: BTreeSet<(usize, u64)>,
     records: Vec<Vec<u8>>,
     renewals: BTreeMap<u64, Vec<(u8, i64)>>,
     verdicts: BTreeMap<u64, Vec<u8>>,
@@ -114,12 +114,12 @@ struct Model {
 }
 
 impl Model {
-    fn bucket(&self, key: (usize, u64), eras: &Eras) -> Bucket {
-        let (era, mut bucket) = self.buckets.get(&key).cloned().unwrap_or_default();
-        if era < eras.kept()[0].number {
+    fn bucket(&self, key: (usize, u64), slices: &TimeSlices) -> Bucket {
+        let (slice, mut bucket) = self.buckets.get(&key).cloned().unwrap_or_default();
+        if slice < slices.kept()[0].number {
             return Bucket::default();
         }
-        bucket.entries.retain(|&number| number >= eras.first());
+        bucket.entries.retain(|&number| number >= slices.first());
         bucket
     }
 
@@ -130,14 +130,14 @@ impl Model {
     }
 }
 
-fn asked<'a>(keys: &'a [u64], sketches: &'a [u8]) -> Asked<'a> {
-    Asked { columns: &COLUMNS, keys, sketches, bands: BANDS, rows: ROWS }
+fn batch<'a>(keys: &'a [u64], sketches: &'a [u8]) -> BatchKeys<'a> {
+    BatchKeys { columns: &COLUMNS, keys, sketches, bands: BANDS, rows: ROWS }
 }
 
-fn here<T>(seen: Seen<T>) -> Option<T> {
+fn here<T>(seen: Poll<T>) -> Option<T> {
     match seen {
-        Seen::Here(found) => Some(found),
-        Seen::Unread => None,
+        Poll::Ready(found) => Some(found),
+        Poll::Pending => None,
     }
 }
 
@@ -159,87 +159,87 @@ impl Harness {
         Self { random, settings, memory, shard, model, reads: 0 }
     }
 
-    fn read(&mut self, asked: Asked, reading: &mut Reading) -> Result<bool, Damaged> {
-        let wanted = reading.wanted();
-        self.reads += wanted.len();
-        let values = self.memory.get(&wanted);
-        assert_eq!(values.len(), wanted.len());
-        reading.give(&self.shard, asked, values)?;
-        Ok(!wanted.is_empty())
+    fn read(&mut self, batch: BatchKeys, fetcher: &mut Fetcher) -> Result<bool, Damaged> {
+        let reads = fetcher.poll_reads();
+        self.reads += reads.len();
+        let values = self.memory.get(&reads);
+        assert_eq!(values.len(), reads.len());
+        fetcher.handle_values(&self.shard, batch, values)?;
+        Ok(!reads.is_empty())
     }
 
     /// Ask for everything about documents, until all of it was read; check it.
-    fn look(&mut self, documents: &Documents) -> Result<Reading, Damaged> {
+    fn look(&mut self, documents: &Documents) -> Result<Fetcher, Damaged> {
         let (keys, sketches) = (documents.keys(), documents.sketches.concat());
-        let asked = asked(&keys, &sketches);
-        let mut reading = Reading::new(&self.shard, asked)?;
+        let batch = batch(&keys, &sketches);
+        let mut fetcher = Fetcher::new(&self.shard, batch)?;
         let rows = documents.sketches.len();
-        let eras = self.shard.list().eras.clone();
-        let first = eras.first();
-        let finer = self.model.finer.iter().copied().filter(|_| self.random.one_of(8));
-        let mut finer: Vec<(usize, u64)> = finer.collect();
+        let slices = self.shard.list().slices.clone();
+        let first = slices.first();
+        let overflow = self.model.overflow.iter().copied().filter(|_| self.random.one_of(8));
+        let mut overflow: Vec<(usize, u64)> = overflow.collect();
         for column in 0..COLUMNS.len() {
             let keys = (0..rows).map(|row| documents.key(column, row));
-            finer.extend(keys.flat_map(|key| finer_keys(key).map(|hash| (column, hash))));
+            overflow.extend(keys.flat_map(|key| overflow_keys(key).map(|hash| (column, hash))));
         }
         loop {
-            while self.read(asked, &mut reading)? {}
+            while self.read(batch, &mut fetcher)? {}
             let mut whole = true;
-            let mut sight = Sighting::new(&self.shard, asked, &mut reading);
+            let mut reader = ShardReader::new(&self.shard, batch, &mut fetcher);
             let mut numbers = BTreeSet::new();
             for column in 0..COLUMNS.len() {
                 for row in 0..rows {
-                    let expected = self.model.bucket((column, documents.key(column, row)), &eras);
-                    let cell = Cell { column, row };
-                    assert!(sight.may_exist(cell) || expected == Bucket::default());
+                    let expected = self.model.bucket((column, documents.key(column, row)), &slices);
+                    let posting = Posting { column, row };
+                    assert!(reader.may_exist(posting) || expected == Bucket::default());
                     numbers.extend(expected.entries.clone());
-                    match here(sight.bucket(cell)?) {
-                        Some(found) => assert_eq!(found, expected, "{cell:?}"),
+                    match here(reader.bucket(posting)?) {
+                        Some(found) => assert_eq!(found, expected, "{posting:?}"),
                         None => whole = false,
                     }
                 }
             }
-            for &(column, hash) in &finer {
-                let expected = self.model.bucket((column, hash), &eras);
+            for &(column, hash) in &overflow {
+                let expected = self.model.bucket((column, hash), &slices);
                 numbers.extend(expected.entries.clone());
-                match here(sight.finer(column, hash)?) {
+                match here(reader.overflow(column, hash)?) {
                     Some(found) => assert_eq!(found, expected),
                     None => whole = false,
                 }
             }
             for number in numbers {
-                match here(sight.record(number)?) {
+                match here(reader.record(number)?) {
                     Some(record) => assert_eq!(record, self.model.records[number as usize]),
                     None => whole = false,
                 }
                 let expected = self.model.renewals.get(&number).cloned().unwrap_or_default();
-                match here(sight.renewals(number)?) {
+                match here(reader.renewals(number)?) {
                     Some(renewals) => assert_eq!(renewals, expected),
                     None => whole = false,
                 }
-                match here(sight.verdict(number)?) {
+                match here(reader.verdict(number)?) {
                     Some(verdict) => assert_eq!(verdict, self.model.verdicts.get(&number).cloned()),
                     None => whole = false,
                 }
             }
             for id in &documents.ids {
-                match here(sight.identified(id)?) {
+                match here(reader.identified(id)?) {
                     Some(numbers) => assert_eq!(numbers, self.model.identified(id, first)),
                     None => whole = false,
                 }
             }
-            assert_eq!(sight.inserted(), self.model.records.len() as u64);
-            assert_eq!(sight.all_kept(), !self.model.forgotten);
+            assert_eq!(reader.inserted(), self.model.records.len() as u64);
+            assert_eq!(reader.all_kept(), !self.model.forgotten);
             if whole {
-                return Ok(reading);
+                return Ok(fetcher);
             }
         }
     }
 
     /// Decide something about documents.
     fn decide(&mut self, documents: &Documents) -> (Changes, Dates, Model) {
-        let eras = self.shard.list().eras.clone();
-        let (first, era) = (eras.first(), eras.current().number);
+        let slices = self.shard.list().slices.clone();
+        let (first, slice) = (slices.first(), slices.current().number);
         let (mut after, mut changes) = (self.model.clone(), Changes::default());
         let random = &mut self.random;
         let begin = after.records.len() as u64;
@@ -263,17 +263,18 @@ impl Harness {
             let mut anywhere = false;
             for column in 0..COLUMNS.len() {
                 let key = (column, documents.key(column, row));
-                let bucket = touched.entry(key).or_insert_with(|| after.bucket(key, &eras));
+                let bucket = touched.entry(key).or_insert_with(|| after.bucket(key, &slices));
                 let is_new = bucket.entries.is_empty();
                 if !is_new && random.one_of(3) {
                     continue; // An entry stands for it.
                 }
                 if bucket.entries.len() > 5 {
                     bucket.entries.remove(0);
-                    bucket.beyond = true;
-                    let finer = (column, finer_keys(key.1)[random.below(2) as usize]);
-                    after.finer.insert(finer);
-                    let bucket = touched.entry(finer).or_insert_with(|| after.bucket(finer, &eras));
+                    bucket.has_overflow = true;
+                    let overflow = (column, overflow_keys(key.1)[random.below(2) as usize]);
+                    after.overflow.insert(overflow);
+                    let bucket =
+                        touched.entry(overflow).or_insert_with(|| after.bucket(overflow, &slices));
                     bucket.entries.push(number);
                 } else {
                     bucket.entries.push(number);
@@ -290,24 +291,26 @@ impl Harness {
         }
         let mut new = vec![0u8; inserted.len()];
         for (&key, bucket) in &touched {
-            let before = after.bucket(key, &eras);
+            let before = after.bucket(key, &slices);
             let (column, hash) = key;
             if before == *bucket {
                 continue;
             }
             match bucket.entries[..] {
-                [number] if number >= begin && before == Bucket::default() && !bucket.beyond => {
-                    changes.cells.push(NewCell { column, hash, number, may_exist: true });
-                    if !after.finer.contains(&key) {
+                [number]
+                    if number >= begin && before == Bucket::default() && !bucket.has_overflow =>
+                {
+                    changes.postings.push(NewPosting { column, hash, number, may_exist: true });
+                    if !after.overflow.contains(&key) {
                         new[(number - begin) as usize] |= 1 << column;
                     }
                 }
                 _ => {
-                    let Bucket { entries, beyond } = bucket.clone();
-                    changes.buckets.push(ChangedBucket { column, hash, entries, beyond });
+                    let Bucket { entries, has_overflow } = bucket.clone();
+                    changes.buckets.push(ChangedBucket { column, hash, entries, has_overflow });
                 }
             }
-            after.buckets.insert(key, (era, bucket.clone()));
+            after.buckets.insert(key, (slice, bucket.clone()));
         }
         for (place, &row) in inserted.iter().enumerate() {
             let new = [new[place]];
@@ -341,18 +344,18 @@ impl Harness {
 
     fn prepare(
         &mut self,
-        reading: &Reading,
+        fetcher: &Fetcher,
         changes: &Changes,
         dates: Dates,
-    ) -> Result<(Writes, Prepared), Damaged> {
+    ) -> Result<(Writes, PendingWrite), Damaged> {
         let decided = Decided { columns: &COLUMNS, changes, dates };
-        let mut preparing = Preparing::new(&self.shard, reading, decided)?;
+        let mut preparing = Commit::new(&self.shard, fetcher, decided)?;
         loop {
-            let wanted = preparing.wanted();
-            if wanted.is_empty() {
-                return preparing.finish(&self.shard, reading, decided);
+            let reads = preparing.poll_reads();
+            if reads.is_empty() {
+                return preparing.finish(&self.shard, fetcher, decided);
             }
-            preparing.give(self.memory.get(&wanted))?;
+            preparing.handle_values(self.memory.get(&reads))?;
         }
     }
 
@@ -367,9 +370,9 @@ impl Harness {
         let most = if self.random.one_of(10) { 100 } else { 20 };
         let count = self.random.below(most) as usize;
         let documents = Documents::some(&mut self.random, count, &self.model.sketches);
-        let reading = self.look(&documents).unwrap();
+        let fetcher = self.look(&documents).unwrap();
         let (changes, dates, after) = self.decide(&documents);
-        let (mut writes, prepared) = self.prepare(&reading, &changes, dates).unwrap();
+        let (mut writes, prepared) = self.prepare(&fetcher, &changes, dates).unwrap();
         match self.random.below(12) {
             0 => return self.reopen(),
             1 => {
@@ -384,7 +387,7 @@ impl Harness {
         if self.random.one_of(12) {
             self.reopen();
         } else {
-            self.shard.apply(reading, prepared);
+            self.shard.apply(fetcher, prepared);
         }
         self.check_store();
     }
@@ -394,15 +397,15 @@ impl Harness {
         let list = self.shard.list();
         let runs: BTreeSet<u32> = list.runs.iter().map(|run| run.number).collect();
         let targets: BTreeSet<u32> = list.merging.iter().map(|plan| plan.target).collect();
-        for (key, _) in self.memory.range(&keyspace::Range::all(keyspace::FILTERS)) {
+        for (key, _) in self.memory.range(&keys::Range::all(keys::FILTERS)) {
             let run = Place::of(key).unwrap().run;
             assert!(runs.contains(&run) || targets.contains(&run), "run {run} is left");
         }
         for run in self.memory.table_runs() {
             assert!(runs.contains(&run) || targets.contains(&run), "table {run} is left");
         }
-        let lists = self.memory.range(&keyspace::Range::all(keyspace::ID_LISTS)).count();
-        let kept = self.model.records.len() - list.eras.first() as usize;
+        let lists = self.memory.range(&keys::Range::all(keys::ID_LISTS)).count();
+        let kept = self.model.records.len() - list.slices.first() as usize;
         assert!(lists <= self.model.ids.len() + kept / 7, "{lists} lists of {kept} documents");
         assert_eq!(list.columns.last(), (!list.columns.is_empty()).then_some(&ID_COLUMN));
     }
@@ -413,8 +416,8 @@ fn a_shard_is_what_plain_maps_are() {
     for (seed, run_documents) in [(1, 8), (2, 16), (3, 64), (4, 300)] {
         let mut harness = Harness::new(seed, run_documents, None);
         (0..200).for_each(|_| harness.step());
-        let tiers = harness.shard.list().runs.iter().map(|run| run.tier).max().unwrap_or(0);
-        assert!(run_documents > 8 || tiers >= 2, "{tiers} tiers of {run_documents}");
+        let levels = harness.shard.list().runs.iter().map(|run| run.level).max().unwrap_or(0);
+        assert!(run_documents > 8 || levels >= 2, "{levels} levels of {run_documents}");
     }
 }
 
@@ -424,8 +427,8 @@ fn eras_give_space_back() {
         let mut harness = Harness::new(seed, 8, Some(window));
         (0..200).for_each(|_| harness.step());
         let sizes = harness.shard.sizes();
-        assert!(sizes.expired_eras > 0 && sizes.documents < harness.model.records.len() as u64);
-        let records = harness.memory.range(&keyspace::Range::all(keyspace::RECORDS)).count();
+        assert!(sizes.expired_slices > 0 && sizes.documents < harness.model.records.len() as u64);
+        let records = harness.memory.range(&keys::Range::all(keys::RECORDS)).count();
         assert!(records as u64 <= sizes.documents / 8 + 2);
     }
 }
@@ -433,18 +436,18 @@ fn eras_give_space_back() {
 #[test]
 fn the_first_write_with_columns_sets_them() {
     let mut harness = Harness::new(11, 8, None);
-    let reading = Reading::default();
+    let fetcher = Fetcher::default();
     let (changes, dates) = (Changes::default(), Dates { now: None, latest: 0 });
     for (columns, expected) in
         [(&[][..], Some(0)), (&[3, 3], None), (&[251], None), (&[5, 2], Some(3))]
     {
         let decided = Decided { columns, changes: &changes, dates };
-        let made = Preparing::new(&harness.shard, &reading, decided)
-            .and_then(|preparing| preparing.finish(&harness.shard, &reading, decided));
+        let made = Commit::new(&harness.shard, &fetcher, decided)
+            .and_then(|preparing| preparing.finish(&harness.shard, &fetcher, decided));
         assert_eq!(made.is_ok(), expected.is_some(), "{columns:?}");
         let (Ok((writes, prepared)), Some(expected)) = (made, expected) else { continue };
         harness.memory.write(writes);
-        harness.shard.apply(Reading::default(), prepared);
+        harness.shard.apply(Fetcher::default(), prepared);
         assert_eq!(harness.shard.list().columns.len(), expected);
         assert!(harness.memory.open(harness.settings, 0).is_ok());
     }
@@ -453,17 +456,17 @@ fn the_first_write_with_columns_sets_them() {
 /// What says how large filters are is a few bytes; they may be forged.
 #[test]
 fn memory_is_not_taken_for_sizes_that_are_only_claimed() {
-    for tier in 0..=8 {
+    for level in 0..=8 {
         for run_documents in [1, 100, 1 << 16, MOST_RUN_DOCUMENTS, u32::MAX] {
             let mut list = RunList::new(run_documents);
             list.columns = (0..=ID_COLUMN).collect();
-            let end = 8u64.pow(tier.into());
+            let end = 8u64.pow(level.into());
             let number = list.new_number();
-            list.runs.push(Run { number, tier, first: 0, end, cells: 1 });
+            list.runs.push(Run { number, level, first: 0, end, postings: 1 });
             let mut opening = Opening::new(Settings { run_documents, window: None }, end);
             let page = record_pages::pack(page_of(end).0, &vec![b""; page_of(end).1]).unwrap().1;
-            let given = opening.give([Some(&list.pack()), None, Some(&page)]);
-            assert!(given.is_ok() || tier > 1 || run_documents > 1 << 16);
+            let given = opening.handle_values([Some(&list.pack()), None, Some(&page)]);
+            assert!(given.is_ok() || level > 1 || run_documents > 1 << 16);
             assert!(given.is_err() || opening.finish().is_err(), "no part of the filter is there");
         }
     }
@@ -476,20 +479,20 @@ fn writes_that_close_a_run_are_heavy() {
     let mut heavy = 0;
     for _ in 0..60 {
         let documents = Documents::some(&mut harness.random, 20, &[]);
-        let reading = harness.look(&documents).unwrap();
+        let fetcher = harness.look(&documents).unwrap();
         let (changes, dates, after) = harness.decide(&documents);
         let decided = Decided { columns: &COLUMNS, changes: &changes, dates };
-        let preparing = Preparing::new(&harness.shard, &reading, decided).unwrap();
+        let preparing = Commit::new(&harness.shard, &fetcher, decided).unwrap();
         let weight = preparing.weight(&harness.shard, decided);
-        let open_bytes = harness.shard.sizes().open_bytes;
-        let (writes, prepared) = harness.prepare(&reading, &changes, dates).unwrap();
+        let memtable_bytes = harness.shard.sizes().memtable_bytes;
+        let (writes, prepared) = harness.prepare(&fetcher, &changes, dates).unwrap();
         let closes = !writes.tables.is_empty();
-        assert_eq!(weight, if closes { open_bytes } else { 0 });
-        assert!(!closes || prepared.weight(&harness.shard) >= open_bytes);
+        assert_eq!(weight, if closes { memtable_bytes } else { 0 });
+        assert!(!closes || prepared.weight(&harness.shard) >= memtable_bytes);
         heavy += usize::from(closes);
         harness.memory.write(writes);
         harness.model = after;
-        harness.shard.apply(reading, prepared);
+        harness.shard.apply(fetcher, prepared);
     }
     assert!((1..5).contains(&heavy));
 }
@@ -504,7 +507,7 @@ fn many_shards_are_what_plain_maps_are() {
     }
 }
 
-/// A shard with runs of several tiers, grown buckets, eras and forgotten documents.
+/// A shard with runs of several levels, grown buckets, time slices and forgotten documents.
 fn grown(seed: u64) -> Harness {
     let mut harness = Harness::new(seed, 8, Some(4000));
     (0..120).for_each(|_| harness.step());
@@ -543,12 +546,12 @@ fn damage_that_merges_and_forgetting_meet_gives_an_error() {
         harness.memory = sound.clone();
         harness.reopen();
         let documents = Documents::some(&mut harness.random, 40, &harness.model.sketches);
-        let reading = harness.look(&documents).unwrap();
+        let fetcher = harness.look(&documents).unwrap();
         let (changes, dates, _) = harness.decide(&documents);
         for _ in 0..200 {
             harness.memory.flip(|end| harness.random.below(end as u64) as usize);
         }
-        found += usize::from(harness.prepare(&reading, &changes, dates).is_err());
+        found += usize::from(harness.prepare(&fetcher, &changes, dates).is_err());
     }
     assert!(found > 10, "{found} of 100");
 }
@@ -565,15 +568,15 @@ fn most_buckets_of_a_copy_are_not_read() {
     for rows in 0..32 {
         let part = |all: &Vec<Vec<u8>>| all[rows * 16..][..16].to_vec();
         let some = Documents { sketches: part(&documents.sketches), ids: part(&documents.ids) };
-        let reading = harness.look(&some).unwrap();
+        let fetcher = harness.look(&some).unwrap();
         let mut changes = Changes::default();
         let first = harness.shard.inserted();
         for row in 0..16 {
             let number = first + row as u64;
             for column in 0..COLUMNS.len() {
                 let hash = some.key(column, row);
-                changes.cells.push(NewCell { column, hash, number, may_exist: true });
-                let bucket = Bucket { entries: vec![number], beyond: false };
+                changes.postings.push(NewPosting { column, hash, number, may_exist: true });
+                let bucket = Bucket { entries: vec![number], has_overflow: false };
                 harness.model.buckets.insert((column, hash), (0, bucket));
             }
             let (sketch, id) = (&some.sketches[row][..], &some.ids[row][..]);
@@ -583,22 +586,22 @@ fn most_buckets_of_a_copy_are_not_read() {
         }
         harness.model.records.extend(changes.records.iter().cloned());
         let dates = Dates { now: None, latest: 0 };
-        let (writes, prepared) = harness.prepare(&reading, &changes, dates).unwrap();
+        let (writes, prepared) = harness.prepare(&fetcher, &changes, dates).unwrap();
         harness.memory.write(writes);
-        harness.shard.apply(reading, prepared);
+        harness.shard.apply(fetcher, prepared);
     }
     harness.reopen();
     harness.shard.limit(0, 0, 0);
     harness.reads = 0;
     let (keys, sketches) = (documents.keys(), documents.sketches.concat());
-    let asked = asked(&keys, &sketches);
-    let mut reading = Reading::new(&harness.shard, asked).unwrap();
-    while harness.read(asked, &mut reading).unwrap() {}
-    let mut sight = Sighting::new(&harness.shard, asked, &mut reading);
+    let batch = batch(&keys, &sketches);
+    let mut fetcher = Fetcher::new(&harness.shard, batch).unwrap();
+    while harness.read(batch, &mut fetcher).unwrap() {}
+    let mut reader = ShardReader::new(&harness.shard, batch, &mut fetcher);
     for column in 0..COLUMNS.len() {
         for row in 0..512 {
-            let bucket = Bucket { entries: vec![row as u64], beyond: false };
-            assert_eq!(sight.bucket(Cell { column, row }), Ok(Seen::Here(bucket)));
+            let bucket = Bucket { entries: vec![row as u64], has_overflow: false };
+            assert_eq!(reader.bucket(Posting { column, row }), Ok(Poll::Ready(bucket)));
         }
     }
     // One bucket of each, all records, and where filters are wrong.

@@ -1,52 +1,52 @@
-//! The parts of a write: merges, runs, cells, buckets, records.
+//! The parts of a write: merges, runs, postings, buckets, records.
 //!
-//! Each changed bucket is written in the current era, as what it has grown to, with its cell and
-//! its mark. So it is found when earlier eras are dropped. A bucket with one new document needs
-//! only a cell.
+//! Each changed bucket is written in the current time slice, as what it has grown to, with its posting and
+//! its mark. So it is found when earlier time slices are dropped. A bucket with one new document needs
+//! only a posting.
 
 use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use super::cells::{Cell, MARK, marked, pack_pages};
-use super::filters::Part;
+use super::checksum::add_checksum;
+use super::commit::{Changed, Decided, PendingWrite};
+use super::fetch::Fetcher;
+use super::filter::Part;
+use super::id_chains::{Chain, NewIds};
 use super::id_list::IdList;
-use super::identities::{Chain, NewIds};
-use super::keyspace::{self, GONE, Key, Place, RUNS, Range, grown_key, number_key};
+use super::keys::{self, GONE, Key, Place, RUNS, Range, grown_key, number_key};
 use super::layout::{low_of, pack_bucket, pack_renewals};
+use super::memtable::{Added, Memtable, pack_added};
 use super::merge::Work;
-use super::open_run::{Added, OpenRun, pack_added};
-use super::prepare::{Changed, Decided, Prepared};
-use super::reading::Reading;
 use super::record_pages::{self, DOCUMENTS_A_PAGE, RecordPage, page_of};
+use super::run::{MARK, Posting, marked, pack_pages};
 use super::run_list::{ID_COLUMN, Run, RunList};
-use super::seal::seal;
 use super::{Shard, TableWrite, Writes};
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
 /// A write that is being made.
 pub struct Write<'a> {
     shard: &'a Shard,
-    reading: &'a Reading,
+    fetcher: &'a Fetcher,
     decided: Decided<'a>,
     list: RunList,
     writes: Writes,
-    made: Prepared,
+    made: PendingWrite,
 }
 
 impl<'a> Write<'a> {
     pub fn new(
         shard: &'a Shard,
-        reading: &'a Reading,
+        fetcher: &'a Fetcher,
         decided: Decided<'a>,
         list: RunList,
-        made: Prepared,
+        made: PendingWrite,
     ) -> Self {
-        Self { shard, reading, decided, list, writes: Writes::default(), made }
+        Self { shard, fetcher, decided, list, writes: Writes::default(), made }
     }
 
     /// Return the write, and what changes in memory.
-    pub fn done(mut self) -> (Writes, Prepared) {
+    pub fn done(mut self) -> (Writes, PendingWrite) {
         self.writes.inserted = self.end();
         if self.list != self.shard.list {
             self.writes.puts.push((RUNS.to_vec(), self.list.pack()));
@@ -56,7 +56,7 @@ impl<'a> Write<'a> {
     }
 
     fn put(&mut self, key: Key, value: Vec<u8>) {
-        let value = seal(&key, value);
+        let value = add_checksum(&key, value);
         self.writes.puts.push((key, value));
     }
 
@@ -89,13 +89,13 @@ impl<'a> Write<'a> {
 
     fn put_part(&mut self, part: Part) {
         let place = Place { run: part.run, slot: part.slot, page: part.page };
-        self.put(place.key(keyspace::FILTERS), part.pack());
+        self.put(place.key(keys::FILTERS), part.pack());
         self.made.parts.push(part);
     }
 
     fn remove(&mut self, run: Run) {
         self.made.removed.push(run.number);
-        self.writes.ranges.push(Range::of_run(keyspace::FILTERS, run.number));
+        self.writes.ranges.push(Range::of_run(keys::FILTERS, run.number));
         self.writes.replaced.push(run.number);
     }
 
@@ -104,10 +104,10 @@ impl<'a> Write<'a> {
         let changes = self.decided.changes;
         self.forget(pages)?;
         for (number, renewals) in &changes.renewals {
-            self.put(number_key(keyspace::RENEWALS, *number), pack_renewals(renewals));
+            self.put(number_key(keys::RENEWALS, *number), pack_renewals(renewals));
         }
         for (number, verdict) in &changes.verdicts {
-            self.put(number_key(keyspace::VERDICTS, *number), verdict.clone());
+            self.put(number_key(keys::VERDICTS, *number), verdict.clone());
         }
         let open = std::mem::take(&mut self.made.last_page);
         if changes.records.is_empty() && open == self.shard.last_page {
@@ -157,59 +157,59 @@ impl<'a> Write<'a> {
             }
         }
         for &number in forgotten {
-            self.writes.deletes.push(number_key(keyspace::RENEWALS, number));
-            self.writes.deletes.push(number_key(keyspace::VERDICTS, number));
+            self.writes.deletes.push(number_key(keys::RENEWALS, number));
+            self.writes.deletes.push(number_key(keys::VERDICTS, number));
         }
         self.made.forgotten.clone_from(forgotten);
         Ok(())
     }
 
-    /// Gather the cells that the open run gets. It is closed before, if it is full.
-    pub fn cells(&mut self, ids: &NewIds) -> Result<(), Damaged> {
+    /// Gather the postings that the memtable gets. It is closed before, if it is full.
+    pub fn postings(&mut self, ids: &NewIds) -> Result<(), Damaged> {
         let shard = self.shard;
         if shard.closes(self.decided.changes.records.len() as u64) {
             self.close(shard.open.first, shard.inserted, false);
         }
-        if shard.inserted == self.list.eras.current().first {
-            self.list.eras.begin(shard.inserted, self.decided.dates.now);
+        if shard.inserted == self.list.slices.current().first {
+            self.list.slices.begin(shard.inserted, self.decided.dates.now);
         }
-        self.list.eras.note(self.decided.dates, shard.settings.window);
+        self.list.slices.note(self.decided.dates, shard.settings.window);
         self.ids(ids)?;
         self.buckets()
     }
 
-    /// Make a run of the open run, with what was added if `with_added`, and begin another.
+    /// Make a run of the memtable, with what was added if `with_added`, and begin another.
     fn close(&mut self, first: u64, end: u64, with_added: bool) {
         let (number, shape) = (self.list.new_number(), self.list.shape(0));
         let pages = 0..shape.pages();
-        let empty = OpenRun::new(self.list.columns.len(), first);
+        let empty = Memtable::new(self.list.columns.len(), first);
         let begun = self.made.emptied.is_some() || self.shard.list.columns.is_empty();
         let open = if begun { &empty } else { &self.shard.open };
         let added = if with_added { std::mem::take(&mut self.made.added) } else { Vec::new() };
         let (mut count, mut written) = (0, Vec::new());
         for slot in 0..self.list.columns.len() as u8 {
-            let cells = open.sorted(slot, &added);
-            written.extend(pack_pages(number, slot, shape, pages.clone(), &cells));
-            self.put_part(Part::filled(number, slot, shape, pages.clone(), &cells));
-            count += cells.len() as u64;
+            let postings = open.sorted(slot, &added);
+            written.extend(pack_pages(number, slot, shape, pages.clone(), &postings));
+            self.put_part(Part::filled(number, slot, shape, pages.clone(), &postings));
+            count += postings.len() as u64;
         }
         let table = TableWrite { run: number, pages: written, finished: true, last: true };
         self.writes.tables.push(table);
-        self.list.runs.push(Run { number, tier: 0, first, end, cells: count });
-        let others = self.made.rooms.iter().filter(|(_, room)| room.tier == 0).count();
+        self.list.runs.push(Run { number, level: 0, first, end, postings: count });
+        let others = self.made.rooms.iter().filter(|(_, room)| room.level == 0).count();
         self.made.rooms.push((number, self.shard.filters.room(0, others)));
         self.made.asked.push(number);
         self.made.emptied = Some(end);
-        self.writes.ranges.push(Range::all(keyspace::OPEN_RUN));
+        self.writes.ranges.push(Range::all(keys::MEMTABLE));
     }
 
-    fn open_first(&self) -> u64 {
+    fn memtable_first(&self) -> u64 {
         self.made.emptied.unwrap_or(self.shard.open.first)
     }
 
     fn add(&mut self, slot: u8, hash: u64, number: u64) {
-        let cell = Cell { hash, document: low_of(number) };
-        self.made.added.push(Added { slot, cell });
+        let posting = Posting { hash, document: low_of(number) };
+        self.made.added.push(Added { slot, posting });
     }
 
     /// Write the newest document of each id that has a new one, and the list of earlier ones.
@@ -226,8 +226,8 @@ impl<'a> Write<'a> {
                 }
             }
         }
-        let reading = self.reading;
-        for (&key, chain) in &reading.chains {
+        let fetcher = self.fetcher;
+        for (&key, chain) in &fetcher.chains {
             if let (Some(last), false) = (chain.newest, newest.contains_key(&key))
                 && chain.has_any(&self.decided.changes.forgotten)
             {
@@ -245,13 +245,13 @@ impl<'a> Write<'a> {
 
     /// The stored documents with a key of their ids, as the list of a new one.
     fn earlier(&mut self, ids: &NewIds, key: u64) -> IdList {
-        let (reading, first) = (self.reading, self.list.eras.first());
-        let chain = reading.whole_chain(key);
+        let (fetcher, first) = (self.fetcher, self.list.slices.first());
+        let chain = fetcher.whole_chain(key);
         if let Some(left) = chain.and_then(|chain| self.left_of(chain, |_| true)) {
             return left;
         }
         let followed = chain.and_then(|chain| chain.newest).map(|last| {
-            let list = reading.id_lists.get(&last).and_then(Option::as_ref);
+            let list = fetcher.id_lists.get(&last).and_then(Option::as_ref);
             (last, list.and_then(Option::as_ref))
         });
         let Some((last, stored)) = followed.or_else(|| ids.newest(key, first)) else {
@@ -260,7 +260,7 @@ impl<'a> Write<'a> {
         let mut list = stored.cloned().unwrap_or_default();
         list.prune(first);
         if !list.push(last) && stored.is_some() {
-            self.writes.deletes.push(number_key(keyspace::ID_LISTS, last));
+            self.writes.deletes.push(number_key(keys::ID_LISTS, last));
         }
         list
     }
@@ -269,7 +269,7 @@ impl<'a> Write<'a> {
     /// nothing of it is forgotten.
     fn left_of(&mut self, chain: &Chain, takes: impl Fn(u64) -> bool) -> Option<IdList> {
         let left = chain.left(&self.decided.changes.forgotten)?;
-        let lists = chain.listed.iter().map(|&number| number_key(keyspace::ID_LISTS, number));
+        let lists = chain.listed.iter().map(|&number| number_key(keys::ID_LISTS, number));
         self.writes.deletes.extend(lists);
         let mut list = IdList::default();
         left.into_iter().filter(|&one| takes(one)).for_each(|one| self.append(&mut list, one));
@@ -286,12 +286,12 @@ impl<'a> Write<'a> {
 
     fn put_list(&mut self, number: u64, list: &IdList) {
         if !list.is_empty() {
-            self.put(number_key(keyspace::ID_LISTS, number), list.pack());
+            self.put(number_key(keys::ID_LISTS, number), list.pack());
         }
     }
 
-    /// Write the buckets that changed. The document of a cell or mark under a grown bucket doesn't
-    /// matter; it is one that the open run has, or will have.
+    /// Write the buckets that changed. The document of a posting or mark under a grown bucket doesn't
+    /// matter; it is one that the memtable has, or will have.
     fn buckets(&mut self) -> Result<(), Damaged> {
         let Decided { columns, changes, .. } = self.decided;
         let slots = columns.iter().map(|&column| Ok((column, self.list.slot(column)?)));
@@ -300,18 +300,18 @@ impl<'a> Write<'a> {
             let none = || Damaged(format!("a change in column {place} of {}", columns.len()));
             slots.get(place).copied().ok_or_else(none)
         };
-        self.made.added.reserve(changes.cells.len());
-        for cell in &changes.cells {
-            let (column, slot) = column(cell.column)?;
-            if !cell.may_exist || self.reading.standing(column, cell.hash)?.is_none() {
-                self.add(slot, cell.hash, cell.number);
+        self.made.added.reserve(changes.postings.len());
+        for posting in &changes.postings {
+            let (column, slot) = column(posting.column)?;
+            if !posting.may_exist || self.fetcher.standing(column, posting.hash)?.is_none() {
+                self.add(slot, posting.hash, posting.number);
             } else {
-                self.bucket(column, slot, cell.hash, &[cell.number], false)?;
+                self.bucket(column, slot, posting.hash, &[posting.number], false)?;
             }
         }
         for bucket in &changes.buckets {
             let (column, slot) = column(bucket.column)?;
-            self.bucket(column, slot, bucket.hash, &bucket.entries, bucket.beyond)?;
+            self.bucket(column, slot, bucket.hash, &bucket.entries, bucket.has_overflow)?;
         }
         Ok(())
     }
@@ -322,59 +322,59 @@ impl<'a> Write<'a> {
         slot: u8,
         hash: u64,
         entries: &[u64],
-        beyond: bool,
+        has_overflow: bool,
     ) -> Result<(), Damaged> {
-        let standing = self.reading.standing(column, hash)?.unwrap_or_default();
-        let new = !standing.celled && !standing.grown;
-        if let (&[number], false, true) = (entries, beyond, new)
+        let standing = self.fetcher.standing(column, hash)?.unwrap_or_default();
+        let new = !standing.posted && !standing.grown;
+        if let (&[number], false, true) = (entries, has_overflow, new)
             && number >= self.shard.inserted
         {
             self.made.grown.push(Changed { key: (column, hash), grown: None });
             self.add(slot, hash, number);
             return Ok(());
         }
-        let era = self.list.eras.current().number;
-        let packed = pack_bucket(entries, beyond);
-        let grown = Some([&era.to_le_bytes()[..], &packed].concat());
+        let slice = self.list.slices.current().number;
+        let packed = pack_bucket(entries, has_overflow);
+        let grown = Some([&slice.to_le_bytes()[..], &packed].concat());
         self.made.grown.push(Changed { key: (column, hash), grown });
-        self.put(grown_key(era, column, hash), packed);
-        let latest = (self.end().saturating_sub(1)).max(self.open_first());
+        self.put(grown_key(slice, column, hash), packed);
+        let latest = (self.end().saturating_sub(1)).max(self.memtable_first());
         if new {
             self.add(slot, hash, latest);
         }
         if !standing.grown {
-            let cell = Cell { hash: marked(hash), document: low_of(latest) | MARK };
-            self.made.added.push(Added { slot, cell });
+            let posting = Posting { hash: marked(hash), document: low_of(latest) | MARK };
+            self.made.added.push(Added { slot, posting });
         }
         Ok(())
     }
 
-    /// Begin an era if it is due, and drop what is older than the window.
-    pub fn eras(&mut self) {
+    /// Begin a time slice if it is due, and drop what is older than the window.
+    pub fn slices(&mut self) {
         let (now, window) = (self.decided.dates.now, self.shard.settings.window);
-        let (first, end) = (self.open_first(), self.end());
-        let due = self.list.eras.is_due(now, window);
-        // Cells without a document can't be a run. They wait for one, and so does the era.
-        let open_cells = self.made.emptied.is_none() && self.shard.open.cells() > 0;
-        let has_cells = open_cells || !self.made.added.is_empty();
-        if due && (end > first || !has_cells) && end > self.list.eras.current().first {
+        let (first, end) = (self.memtable_first(), self.end());
+        let due = self.list.slices.is_due(now, window);
+        // Postings without a document can't be a run. They wait for one, and so does the time slice.
+        let memtable_postings = self.made.emptied.is_none() && self.shard.open.postings() > 0;
+        let has_cells = memtable_postings || !self.made.added.is_empty();
+        if due && (end > first || !has_cells) && end > self.list.slices.current().first {
             if end > first {
                 self.close(first, end, true);
             }
-            self.list.eras.begin(end, now);
+            self.list.slices.begin(end, now);
         }
         if !self.made.added.is_empty() {
-            let number = if self.made.emptied.is_some() { 0 } else { self.shard.open_writes };
+            let number = if self.made.emptied.is_some() { 0 } else { self.shard.memtable_writes };
             let packed = pack_added(&self.made.added);
-            self.put(number_key(keyspace::OPEN_RUN, number), packed);
+            self.put(number_key(keys::MEMTABLE, number), packed);
         }
-        if self.list.eras.drop(now, window) > 0 {
-            let (era, first) = (self.list.eras.kept()[0].number, self.list.eras.first());
-            self.writes.ranges.push(Range::grown_before(era));
-            for kind in [keyspace::ID_LISTS, keyspace::RENEWALS, keyspace::VERDICTS] {
+        if self.list.slices.drop(now, window) > 0 {
+            let (slice, first) = (self.list.slices.kept()[0].number, self.list.slices.first());
+            self.writes.ranges.push(Range::grown_before(slice));
+            for kind in [keys::ID_LISTS, keys::RENEWALS, keys::VERDICTS] {
                 self.writes.ranges.push(Range::below(kind, first));
             }
-            self.writes.ranges.push(Range::below(keyspace::RECORDS, page_of(first).0));
+            self.writes.ranges.push(Range::below(keys::RECORDS, page_of(first).0));
         }
         for run in self.list.drop_dead() {
             self.remove(run);

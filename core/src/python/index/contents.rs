@@ -11,7 +11,7 @@ use crate::index::shard::run_list::ID_COLUMN;
 use crate::python::caught::caught;
 
 type FoundRecord<'py> = (u64, i64, u32, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-type Cells<'py> =
+type Postings<'py> =
     (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>, usize);
 
 #[pyclass(frozen, name = "Contents", module = "lsh._core")]
@@ -32,7 +32,7 @@ impl PyContents {
 
     #[getter]
     fn runs(&self) -> Vec<(u32, u8, u64)> {
-        self.0.list().runs.iter().map(|run| (run.number, run.tier, run.cells)).collect()
+        self.0.list().runs.iter().map(|run| (run.number, run.level, run.postings)).collect()
     }
 
     #[getter]
@@ -43,18 +43,20 @@ impl PyContents {
     }
 
     #[getter]
-    fn eras(&self) -> Vec<(u32, u64)> {
-        self.0.list().eras.kept().iter().map(|era| (era.number, era.first)).collect()
+    #[pyo3(name = "eras")]
+    fn slices(&self) -> Vec<(u32, u64)> {
+        self.0.list().slices.kept().iter().map(|slice| (slice.number, slice.first)).collect()
     }
 
-    fn cells<'py>(
+    #[pyo3(name = "cells")]
+    fn postings<'py>(
         &self,
         py: Python<'py>,
         key: &Bound<'py, PyBytes>,
         value: &Bound<'py, PyBytes>,
-    ) -> PyResult<Cells<'py>> {
+    ) -> PyResult<Postings<'py>> {
         let (key, value) = (key.as_bytes(), value.as_bytes());
-        let found = caught(py, 0, || self.0.cells(key, value).map_err(damaged))?;
+        let found = caught(py, 0, || self.0.postings(key, value).map_err(damaged))?;
         let of_ids = |at: &usize| found.columns[*at] == ID_COLUMN;
         let kept: Vec<usize> = (0..found.columns.len()).filter(|at| !of_ids(at)).collect();
         let ids = found.columns.len() - kept.len();
@@ -76,7 +78,7 @@ impl PyContents {
         let (key, value) = (key.as_bytes(), value.as_bytes());
         let found = caught(py, 0, || self.0.bucket(key, value).map_err(damaged))?;
         let bucket = found.bucket;
-        Ok((found.era, found.column, found.hash, bucket.entries, bucket.beyond))
+        Ok((found.slice, found.column, found.hash, bucket.entries, bucket.has_overflow))
     }
 
     fn records<'py>(

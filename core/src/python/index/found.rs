@@ -4,7 +4,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::index::court::Court;
+use crate::index::config::IndexConfig;
 use crate::index::decision::{Decision, Matches};
 
 /// The matches of n documents.
@@ -18,14 +18,19 @@ pub struct PyMatches {
 }
 
 impl PyMatches {
-    pub fn of(py: Python<'_>, court: &Court, found: &Matches, rows: usize) -> PyResult<Self> {
+    pub fn of(
+        py: Python<'_>,
+        config: &IndexConfig,
+        found: &Matches,
+        rows: usize,
+    ) -> PyResult<Self> {
         let all = &found.matches;
         // There are no starts of no documents.
         let mut starts: Vec<i64> = found.starts.iter().map(|&start| start as i64).collect();
         starts.resize(rows + 1, all.len() as i64);
         let ids = all.iter().map(|one| PyBytes::new(py, &found.ids[one.id.clone()]));
         let sequences = all.iter().map(|one| one.sequence);
-        let similarities = all.iter().map(|one| court.similarity(one.equal));
+        let similarities = all.iter().map(|one| config.similarity(one.equal));
         let containments = all.iter().map(|one| one.containment);
         Ok(Self {
             starts: PyArray1::from_vec(py, starts).unbind(),
@@ -57,14 +62,19 @@ pub struct PyDecision {
 }
 
 impl PyDecision {
-    pub fn of(py: Python<'_>, court: &Court, decided: &Decision, rows: usize) -> PyResult<Self> {
+    pub fn of(
+        py: Python<'_>,
+        config: &IndexConfig,
+        decided: &Decision,
+        rows: usize,
+    ) -> PyResult<Self> {
         let (counts, dates, changes) = (decided.counts, &decided.dates, &decided.changes);
         let known = decided.known.iter().map(|id| PyBytes::new(py, id)).collect::<Vec<_>>();
         Ok(Self {
-            matches: Py::new(py, PyMatches::of(py, court, &decided.matches, rows)?)?,
+            matches: Py::new(py, PyMatches::of(py, config, &decided.matches, rows)?)?,
             candidates: counts.candidates,
             absorbed: counts.absorbed,
-            covered: counts.covered,
+            covered: counts.absorbed_similar,
             divided: counts.divided,
             dropped: counts.dropped,
             repeated: counts.repeated,

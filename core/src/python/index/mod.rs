@@ -3,7 +3,7 @@
 pub mod batch;
 mod contents;
 mod found;
-mod opening;
+mod open;
 mod plan;
 mod query;
 mod shard;
@@ -13,12 +13,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::index::shard::seal;
-use crate::index::sight;
+use crate::index::reader;
+use crate::index::shard::checksum;
 
 create_exception!(lsh._core, Damaged, PyValueError);
 
-fn damaged(error: sight::Damaged) -> PyErr {
+fn damaged(error: reader::Damaged) -> PyErr {
     Damaged::new_err(error.0)
 }
 
@@ -29,13 +29,13 @@ fn check<'py>(
     key: &Bound<'py, PyBytes>,
     value: &Bound<'py, PyBytes>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let value = seal::unseal(key.as_bytes(), value.as_bytes()).map_err(damaged)?;
+    let value = checksum::verify_checksum(key.as_bytes(), value.as_bytes()).map_err(damaged)?;
     Ok(PyBytes::new(py, value))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Damaged", module.py().get_type::<Damaged>())?;
-    module.add_class::<opening::PyOpening>()?;
+    module.add_class::<open::PyOpening>()?;
     module.add_class::<contents::PyContents>()?;
     module.add_class::<shard::PyShard>()?;
     module.add_class::<plan::PyPlan>()?;

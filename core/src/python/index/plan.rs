@@ -8,19 +8,19 @@ use pyo3::types::PyBytes;
 
 use super::damaged;
 use super::found::PyDecision;
-use super::shard::Seen;
-use crate::index::court::Court;
+use super::shard::Snapshot;
+use crate::index::config::IndexConfig;
 use crate::index::shard::plan::Plan;
-use crate::index::shard::{Wanted, Writes};
+use crate::index::shard::{ReadKey, Writes};
 use crate::python::caught::{caught, held, locked, yielding};
 
 pub type Keys<'py> = Vec<(Option<u32>, Vec<Bound<'py, PyBytes>>)>;
 
 /// Group keys by the tables that they are in.
-pub fn keys_of<'py>(py: Python<'py>, wanted: &[Wanted]) -> Keys<'py> {
-    let groups = wanted.chunk_by(|one, next| one.table == next.table);
+pub fn keys_of<'py>(py: Python<'py>, reads: &[ReadKey]) -> Keys<'py> {
+    let groups = reads.chunk_by(|one, next| one.table == next.table);
     let groups = groups.map(|some| {
-        (some[0].table, some.iter().map(|wanted| PyBytes::new(py, &wanted.key)).collect())
+        (some[0].table, some.iter().map(|reads| PyBytes::new(py, &reads.key)).collect())
     });
     groups.collect()
 }
@@ -46,23 +46,29 @@ pub fn values_of<'a>(
 pub struct PyPlan {
     /// None once it was applied.
     pub plan: Mutex<Option<Plan>>,
-    pub seen: Seen,
-    court: Arc<Court>,
+    pub snapshot: Snapshot,
+    config: Arc<IndexConfig>,
     rows: usize,
     /// The size of the batch.
     pub bytes: usize,
 }
 
 impl PyPlan {
-    pub fn new(plan: Plan, seen: Seen, court: Arc<Court>, rows: usize, bytes: usize) -> Self {
-        Self { plan: Mutex::new(Some(plan)), seen, court, rows, bytes }
+    pub fn new(
+        plan: Plan,
+        snapshot: Snapshot,
+        config: Arc<IndexConfig>,
+        rows: usize,
+        bytes: usize,
+    ) -> Self {
+        Self { plan: Mutex::new(Some(plan)), snapshot, config, rows, bytes }
     }
 
     /// About how many bytes the next step works on.
     pub fn weight(&self, py: Python<'_>) -> PyResult<usize> {
         let held = held(py, &self.plan)?;
         let Some(plan) = held.as_ref() else { return Ok(0) };
-        Ok(self.bytes + plan.weight(&self.seen.read_attached(py)?.shard))
+        Ok(self.bytes + plan.weight(&self.snapshot.read_attached(py)?.shard))
     }
 }
 
@@ -77,22 +83,27 @@ fn unread() -> PyErr {
 #[pymethods]
 impl PyPlan {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
-        let wanted = caught(py, self.weight(py)?, || {
+        let reads = caught(py, self.weight(py)?, || {
             let mut held = locked(&self.plan)?;
-            let (plan, state) = (of(&mut held)?, self.seen.read()?);
-            plan.wanted(&state.shard).map_err(damaged)?;
+            let (plan, state) = (of(&mut held)?, self.snapshot.read()?);
+            plan.poll_reads(&state.shard).map_err(damaged)?;
             Ok(plan.open().clone())
         })?;
-        Ok(keys_of(py, &wanted))
+        Ok(keys_of(py, &reads))
     }
 
-    fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
+    #[pyo3(name = "give")]
+    fn handle_values(
+        &self,
+        py: Python<'_>,
+        values: Vec<Option<Bound<'_, PyBytes>>>,
+    ) -> PyResult<()> {
         let expected = of(&mut held(py, &self.plan)?)?.open().len();
         let given = values_of(&values, expected)?;
         caught(py, self.bytes + length_of(&given), || {
             let mut held = locked(&self.plan)?;
-            let state = self.seen.read()?;
-            of(&mut held)?.give(&state.shard, given).map_err(damaged)
+            let state = self.snapshot.read()?;
+            of(&mut held)?.handle_values(&state.shard, given).map_err(damaged)
         })
     }
 
@@ -104,13 +115,13 @@ impl PyPlan {
             plan.prepare();
             decision
         };
-        PyDecision::of(py, &self.court, &decision, self.rows)
+        PyDecision::of(py, &self.config, &decision, self.rows)
     }
 
     fn writes(&self, py: Python<'_>) -> PyResult<PyWrites> {
         let (writes, clock) = caught(py, self.weight(py)?, || {
             let mut held = locked(&self.plan)?;
-            let state = self.seen.read()?;
+            let state = self.snapshot.read()?;
             let made = of(&mut held)?.write(&state.shard).map_err(damaged)?;
             let (writes, clock) = made.ok_or_else(unread)?;
             Ok((writes, clock.packed()))

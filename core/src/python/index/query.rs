@@ -9,8 +9,8 @@ use pyo3::types::PyBytes;
 use super::damaged;
 use super::found::PyMatches;
 use super::plan::{Keys, keys_of, length_of, values_of};
-use super::shard::Seen;
-use crate::index::court::Court;
+use super::shard::Snapshot;
+use crate::index::config::IndexConfig;
 use crate::index::shard::plan::Inquiry;
 use crate::python::caught::{caught, held, locked};
 
@@ -20,15 +20,21 @@ type Met = Vec<(u8, usize, usize, Vec<u64>)>;
 #[pyclass(frozen, name = "Query", module = "lsh._core")]
 pub struct PyQuery {
     inquiry: Mutex<Inquiry>,
-    seen: Seen,
-    court: Arc<Court>,
+    snapshot: Snapshot,
+    config: Arc<IndexConfig>,
     rows: usize,
     bytes: usize,
 }
 
 impl PyQuery {
-    pub fn new(inquiry: Inquiry, seen: Seen, court: Arc<Court>, rows: usize, bytes: usize) -> Self {
-        Self { inquiry: Mutex::new(inquiry), seen, court, rows, bytes }
+    pub fn new(
+        inquiry: Inquiry,
+        snapshot: Snapshot,
+        config: Arc<IndexConfig>,
+        rows: usize,
+        bytes: usize,
+    ) -> Self {
+        Self { inquiry: Mutex::new(inquiry), snapshot, config, rows, bytes }
     }
 }
 
@@ -36,22 +42,27 @@ impl PyQuery {
 impl PyQuery {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
         let weight = self.bytes + held(py, &self.inquiry)?.weight();
-        let wanted = caught(py, weight, || {
+        let reads = caught(py, weight, || {
             let mut inquiry = locked(&self.inquiry)?;
-            let state = self.seen.read()?;
-            inquiry.wanted(&state.shard).map_err(damaged)?;
+            let state = self.snapshot.read()?;
+            inquiry.poll_reads(&state.shard).map_err(damaged)?;
             Ok(inquiry.open().clone())
         })?;
-        Ok(keys_of(py, &wanted))
+        Ok(keys_of(py, &reads))
     }
 
-    fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
+    #[pyo3(name = "give")]
+    fn handle_values(
+        &self,
+        py: Python<'_>,
+        values: Vec<Option<Bound<'_, PyBytes>>>,
+    ) -> PyResult<()> {
         let expected = held(py, &self.inquiry)?.open().len();
         let given = values_of(&values, expected)?;
         caught(py, self.bytes + length_of(&given), || {
             let mut inquiry = locked(&self.inquiry)?;
-            let state = self.seen.read()?;
-            inquiry.give(&state.shard, given).map_err(damaged)
+            let state = self.snapshot.read()?;
+            inquiry.handle_values(&state.shard, given).map_err(damaged)
         })
     }
 
@@ -59,10 +70,10 @@ impl PyQuery {
         let answers = held(py, &self.inquiry)?.answers().cloned();
         let answers =
             answers.ok_or_else(|| PyValueError::new_err("there are keys left to read"))?;
-        let matches = PyMatches::of(py, &self.court, &answers.matches, self.rows)?;
+        let matches = PyMatches::of(py, &self.config, &answers.matches, self.rows)?;
         let met = answers.met.iter().map(|some| {
             let each = some.iter();
-            let column = |place: usize| self.court.columns[place];
+            let column = |place: usize| self.config.columns[place];
             each.map(|one| (column(one.column), one.level, one.size, one.holds.clone())).collect()
         });
         Ok((matches, met.collect(), answers.compared.clone()))

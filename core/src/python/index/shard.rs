@@ -14,7 +14,7 @@ use super::plan::PyPlan;
 use super::query::PyQuery;
 use crate::index::batch::Batch;
 use crate::index::clock::Clock;
-use crate::index::court::Court;
+use crate::index::config::IndexConfig;
 use crate::index::shard::plan::{Inquiry, Plan};
 use crate::index::shard::{CANDIDATE_BYTES, Shard};
 use crate::python::arrays;
@@ -29,12 +29,12 @@ pub struct State {
 }
 
 /// A shard that plans and queries refer to, and its state when they began.
-pub struct Seen {
+pub struct Snapshot {
     state: Arc<RwLock<State>>,
     writes: u64,
 }
 
-impl Seen {
+impl Snapshot {
     /// The same as `read`. Other threads of Python run while it waits.
     pub fn read_attached(&self, py: Python<'_>) -> PyResult<RwLockReadGuard<'_, State>> {
         let state = self.state.read_py_attached(py).map_err(|_| left())?;
@@ -66,35 +66,35 @@ fn changed() -> PyErr {
 pub struct PyShard {
     state: Arc<RwLock<State>>,
     /// That of the last batch.
-    court: Mutex<Option<Arc<Court>>>,
+    config: Mutex<Option<Arc<IndexConfig>>>,
 }
 
 impl PyShard {
     pub fn new(shard: Shard, clock: Clock) -> Self {
         let state = State { shard, clock, writes: 0 };
-        Self { state: Arc::new(RwLock::new(state)), court: Mutex::default() }
+        Self { state: Arc::new(RwLock::new(state)), config: Mutex::default() }
     }
 
-    /// Take a batch, and the court that judges it.
+    /// Take a batch, and the configuration by which it is judged.
     fn given(
         &self,
         batch: &Bound<'_, PyAny>,
         rules: &Bound<'_, PyAny>,
-    ) -> PyResult<(Arc<Court>, Arc<Batch>)> {
+    ) -> PyResult<(Arc<IndexConfig>, Arc<Batch>)> {
         let rules = rules_of(rules)?;
         let (columns, slots) = shape_of(batch)?;
         let batch = batch_of(batch)?;
-        let mut last = locked(&self.court)?;
-        let same = last.take_if(|court| {
-            let slots = court.slots == slots || batch.is_empty();
-            slots && court.columns == columns && court.rules == rules
+        let mut last = locked(&self.config)?;
+        let same = last.take_if(|config| {
+            let slots = config.slots == slots || batch.is_empty();
+            slots && config.columns == columns && config.rules == rules
         });
-        let court = match same {
-            Some(court) => court,
-            None => Arc::new(Court::new(rules, columns, slots.max(1)).map_err(wrong)?),
+        let config = match same {
+            Some(config) => config,
+            None => Arc::new(IndexConfig::new(rules, columns, slots.max(1)).map_err(wrong)?),
         };
-        batch.check(court.columns.len(), court.slots).map_err(wrong)?;
-        Ok((last.insert(court).clone(), Arc::new(batch)))
+        batch.check(config.columns.len(), config.slots).map_err(wrong)?;
+        Ok((last.insert(config).clone(), Arc::new(batch)))
     }
 
     fn with<T: Send>(
@@ -118,13 +118,13 @@ impl PyShard {
         batch: &Bound<'_, PyAny>,
         rules: &Bound<'_, PyAny>,
     ) -> PyResult<PyPlan> {
-        let (court, batch) = self.given(batch, rules)?;
+        let (config, batch) = self.given(batch, rules)?;
         let bytes = batch.bytes();
         caught(py, bytes, || {
             let state = read(&self.state)?;
-            let plan = Plan::new(&state.shard, court.clone(), batch.clone(), &state.clock);
-            let seen = Seen { state: self.state.clone(), writes: state.writes };
-            Ok(PyPlan::new(plan.map_err(damaged)?, seen, court, batch.len(), bytes))
+            let plan = Plan::new(&state.shard, config.clone(), batch.clone(), &state.clock);
+            let snapshot = Snapshot { state: self.state.clone(), writes: state.writes };
+            Ok(PyPlan::new(plan.map_err(damaged)?, snapshot, config, batch.len(), bytes))
         })
     }
 
@@ -134,13 +134,13 @@ impl PyShard {
         batch: &Bound<'_, PyAny>,
         rules: &Bound<'_, PyAny>,
     ) -> PyResult<PyQuery> {
-        let (court, batch) = self.given(batch, rules)?;
+        let (config, batch) = self.given(batch, rules)?;
         let bytes = batch.bytes();
         caught(py, bytes, || {
             let state = read(&self.state)?;
-            let inquiry = Inquiry::new(&state.shard, court.clone(), batch.clone(), &state.clock);
-            let seen = Seen { state: self.state.clone(), writes: state.writes };
-            Ok(PyQuery::new(inquiry.map_err(damaged)?, seen, court, batch.len(), bytes))
+            let inquiry = Inquiry::new(&state.shard, config.clone(), batch.clone(), &state.clock);
+            let snapshot = Snapshot { state: self.state.clone(), writes: state.writes };
+            Ok(PyQuery::new(inquiry.map_err(damaged)?, snapshot, config, batch.len(), bytes))
         })
     }
 
@@ -148,7 +148,9 @@ impl PyShard {
         caught(py, plan.weight(py)?, || {
             let mut held = locked(&plan.plan)?;
             let mut state = self.state.write().map_err(|_| left())?;
-            if !Arc::ptr_eq(&plan.seen.state, &self.state) || state.writes != plan.seen.writes {
+            if !Arc::ptr_eq(&plan.snapshot.state, &self.state)
+                || state.writes != plan.snapshot.writes
+            {
                 return Err(changed());
             }
             let plan = held.take_if(|plan| plan.is_written());
@@ -197,12 +199,12 @@ impl PyShard {
         let sizes = self.with(py, |state| Ok(state.shard.sizes()))?;
         let made = PyDict::new(py);
         made.set_item("documents", sizes.documents)?;
-        made.set_item("eras", sizes.eras)?;
-        made.set_item("expired_eras", sizes.expired_eras)?;
+        made.set_item("eras", sizes.slices)?;
+        made.set_item("expired_eras", sizes.expired_slices)?;
         made.set_item("oldest_since", sizes.oldest_since)?;
-        made.set_item("open_cells", sizes.open_cells)?;
-        made.set_item("tiers", sizes.tiers)?;
-        made.set_item("open_bytes", sizes.open_bytes)?;
+        made.set_item("open_cells", sizes.memtable_postings)?;
+        made.set_item("tiers", sizes.levels)?;
+        made.set_item("open_bytes", sizes.memtable_bytes)?;
         made.set_item("filter_bytes", sizes.filter_bytes)?;
         made.set_item("record_bytes", sizes.record_bytes)?;
         made.set_item("bucket_bytes", sizes.bucket_bytes)?;

@@ -1,30 +1,30 @@
 //! Full buckets key their later entries more finely, so nothing has to leave them.
 //!
 //! A bucket has room for `Rules::capacity` entries. A document that comes to a full one, and for
-//! which no entry stands, goes on to a finer bucket: the same key, with some slots of its sketch.
+//! which no entry stands, goes on to an overflow bucket: the same key, with some slots of its sketch.
 //! Documents that are much alike have most slots in common, so they meet there; those that only
-//! share the bucket's key are divided. A finer bucket that is full has finer ones, too. Only the
-//! finest drops its oldest entry.
+//! share the bucket's key are divided. An overflow bucket that is full has overflow buckets, too. Only the
+//! last overflow drops its oldest entry.
 //!
 //! So whoever fills a bucket can't make it forget what was there before. And what comes later
-//! shares a finer bucket only with documents that are as alike to it as its copies are.
+//! shares an overflow bucket only with documents that are as alike to it as its copies are.
 //!
-//! A bucket notes that it has finer ones, because its own entries may go before theirs.
+//! A bucket notes that it has overflow buckets, because its own entries may go before theirs.
 
-/// How many slots of the sketch choose a finer bucket, by level from 1.
+/// How many slots of the sketch choose an overflow bucket, by level from 1.
 const SLOTS: [usize; LEVELS] = [2, 4, 8, 16, 32];
 pub const LEVELS: usize = 5;
 
-/// Makes the keys of finer buckets.
+/// Makes the keys of overflow buckets.
 #[derive(Debug, Clone)]
-pub struct Finer {
-    /// The slots that choose the finest bucket, by the column's place; a coarser one takes less of
+pub struct Overflow {
+    /// The slots that choose the last overflow bucket, by the column's place; a coarser one takes less of
     /// them.
     slots: Vec<Vec<u16>>,
     hashing: [blake2b_simd::Params; LEVELS],
 }
 
-impl Finer {
+impl Overflow {
     /// `columns` are the columns' numbers; `slots` is how many a sketch has.
     pub fn new(columns: &[u8], slots: usize) -> Self {
         let chosen = |&column: &u8| {
@@ -42,7 +42,7 @@ impl Finer {
         Self { slots: columns.iter().map(chosen).collect(), hashing }
     }
 
-    /// The key of a document's finer bucket; `level` is from 1, and `hash` the bucket's key.
+    /// The key of a document's overflow bucket; `level` is from 1, and `hash` the bucket's key.
     pub fn key(&self, column: usize, hash: u64, level: usize, sketch: &[u8]) -> u64 {
         let mut told = [0; size_of::<u64>() + SLOTS[LEVELS - 1]];
         let (first, rest) = told.split_at_mut(size_of::<u64>());
@@ -77,15 +77,15 @@ mod tests {
     #[test]
     fn keys_are_what_stores_were_written_with() {
         let sketch: Vec<u8> = (0..128_u8).map(|slot| slot.wrapping_mul(3)).collect();
-        let finer = Finer::new(&[0, 3, 18], sketch.len());
-        assert_eq!(finer.key(0, 0, 1, &sketch), 0x84F6_E4C8_10F4_6A7E);
-        assert_eq!(finer.key(1, u64::MAX, 2, &sketch), 0xE328_B1FA_6030_E04A);
-        assert_eq!(finer.key(2, 12_345, 5, &sketch), 0xAB73_A645_93D9_C277);
+        let overflow = Overflow::new(&[0, 3, 18], sketch.len());
+        assert_eq!(overflow.key(0, 0, 1, &sketch), 0x84F6_E4C8_10F4_6A7E);
+        assert_eq!(overflow.key(1, u64::MAX, 2, &sketch), 0xE328_B1FA_6030_E04A);
+        assert_eq!(overflow.key(2, 12_345, 5, &sketch), 0xAB73_A645_93D9_C277);
     }
 
     #[test]
     fn a_short_sketch_has_as_many_levels() {
-        let finer = Finer::new(&[0], 16);
-        assert_ne!(finer.key(0, 7, 4, &[1; 16]), finer.key(0, 7, 5, &[1; 16]));
+        let overflow = Overflow::new(&[0], 16);
+        assert_ne!(overflow.key(0, 7, 4, &[1; 16]), overflow.key(0, 7, 5, &[1; 16]));
     }
 }

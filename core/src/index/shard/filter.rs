@@ -1,27 +1,27 @@
 //! Filters that rule out runs without reading their pages.
 //!
 //! On a feed of mostly new documents, nearly every look-up is of an absent bucket. Each run has a
-//! Bloom filter, which stays in memory. A cell has four bits in each of two words. Only what has
+//! Bloom filter, which stays in memory. A posting has four bits in each of two words. Only what has
 //! those of the first word is looked up in the second, so nearly every look-up is one memory access
 //! (compare Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", WEA 2007).
 //! The highest bits of a key choose the first word. The second one is among those of the same page.
 //!
-//! The filters of a tier are interleaved word by word, so that one memory access asks up to eight
+//! The filters of a level are interleaved word by word, so that one memory access asks up to eight
 //! runs. Each has a lane of a group.
 
 use std::ops::Range;
 
-use super::cells::{Cell, FAN_IN, Shape};
+use super::checksum;
 use super::huge;
 use super::prefetch::prefetch;
-use super::seal;
-use crate::index::sight::Damaged;
+use super::run::{FAN_IN, Posting, Shape};
+use crate::index::reader::Damaged;
 
-/// The lanes of a group, by tier; above, one. They take memory before a run uses them, and the
-/// filters of higher tiers are large. To add lanes later would copy a hundred megabytes at once.
+/// The lanes of a group, by level; above, one. They take memory before a run uses them, and the
+/// filters of higher levels are large. To add lanes later would copy a hundred megabytes at once.
 const LANES: [usize; 2] = [FAN_IN, FAN_IN / 2];
-fn lanes_of(tier: u8) -> usize {
-    LANES.get(usize::from(tier)).copied().unwrap_or(1)
+fn lanes_of(level: u8) -> usize {
+    LANES.get(usize::from(level)).copied().unwrap_or(1)
 }
 
 /// How many look-ups are under way at a time, so that they wait for memory together.
@@ -38,19 +38,25 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part that successive pages have, with their cells in it.
-    pub fn filled(run: u32, slot: u8, shape: Shape, pages: Range<u32>, cells: &[Cell]) -> Self {
+    /// The part that successive pages have, with their postings in it.
+    pub fn filled(
+        run: u32,
+        slot: u8,
+        shape: Shape,
+        pages: Range<u32>,
+        postings: &[Posting],
+    ) -> Self {
         let start = pages.start as usize * shape.page_words;
         let mut words = vec![0; pages.len() * shape.page_words];
-        for cell in cells {
-            words[first_word(cell.hash, shape) - start] |= four_bits(cell.hash);
-            words[second_word(cell.hash, shape) - start] |= four_bits(mixed(cell.hash));
+        for posting in postings {
+            words[first_word(posting.hash, shape) - start] |= four_bits(posting.hash);
+            words[second_word(posting.hash, shape) - start] |= four_bits(mixed(posting.hash));
         }
         Self { run, slot, page: pages.start, words }
     }
 
     pub fn pack(&self) -> Vec<u8> {
-        let mut packed = Vec::with_capacity(8 * self.words.len() + seal::BYTES);
+        let mut packed = Vec::with_capacity(8 * self.words.len() + checksum::BYTES);
         self.words.iter().for_each(|word| packed.extend_from_slice(&word.to_le_bytes()));
         packed
     }
@@ -186,7 +192,7 @@ fn have<const WIDTH: usize>(words: &[u64; WIDTH], bits: u64) -> u32 {
 
 /// Room for the filter of another run; see `Filters::room`.
 pub struct Room {
-    pub tier: u8,
+    pub level: u8,
     /// For a run that finds no free lane.
     group: Option<Group>,
 }
@@ -195,35 +201,35 @@ pub struct Room {
 pub struct Filters {
     columns: usize,
     run_documents: u32,
-    tiers: Vec<Vec<Group>>,
+    levels: Vec<Vec<Group>>,
 }
 
 impl Filters {
     pub fn new(columns: usize, run_documents: u32) -> Self {
-        Self { columns, run_documents, tiers: Vec::new() }
+        Self { columns, run_documents, levels: Vec::new() }
     }
 
     pub fn size_bytes(&self) -> usize {
-        self.tiers.iter().flatten().map(|group| 8 * group.words.len()).sum()
+        self.levels.iter().flatten().map(|group| 8 * group.words.len()).sum()
     }
 
     /// Make room for another run; see `reserve`.
     ///
-    /// `others` is how many more runs of this tier have got room that isn't reserved yet.
-    pub fn room(&self, tier: u8, others: usize) -> Room {
-        let groups = self.tiers.get(usize::from(tier)).map_or(&[][..], Vec::as_slice);
+    /// `others` is how many more runs of this level have got room that isn't reserved yet.
+    pub fn room(&self, level: u8, others: usize) -> Room {
+        let groups = self.levels.get(usize::from(level)).map_or(&[][..], Vec::as_slice);
         let free = groups.iter().flat_map(|group| &group.lanes).filter(|lane| lane.is_none());
-        let group = (free.count() <= others).then(|| self.group(tier));
-        Room { tier, group }
+        let group = (free.count() <= others).then(|| self.group(level));
+        Room { level, group }
     }
 
-    fn group(&self, tier: u8) -> Group {
-        Group::new(self.columns, Shape::of(self.run_documents, tier), lanes_of(tier))
+    fn group(&self, level: u8) -> Group {
+        Group::new(self.columns, Shape::of(self.run_documents, level), lanes_of(level))
     }
 
-    /// Whether the system has the memory for another group of a tier.
-    pub fn fits(&self, tier: u8) -> bool {
-        let words = self.columns * Shape::of(self.run_documents, tier).words() * lanes_of(tier);
+    /// Whether the system has the memory for another group of a level.
+    pub fn fits(&self, level: u8) -> bool {
+        let words = self.columns * Shape::of(self.run_documents, level).words() * lanes_of(level);
         huge::fits::<u64>(words + LINE_WORDS)
     }
 
@@ -231,16 +237,16 @@ impl Filters {
     ///
     /// It isn't asked before `ask`, and its filter must have all parts by then.
     pub fn reserve(&mut self, run: u32, room: Room) {
-        let tier = usize::from(room.tier);
-        if self.tiers.len() <= tier {
-            self.tiers.resize_with(tier + 1, Vec::new);
+        let level = usize::from(room.level);
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, Vec::new);
         }
-        let groups = &self.tiers[tier];
+        let groups = &self.levels[level];
         if !groups.iter().any(|group| group.lanes.contains(&None)) {
-            let group = room.group.unwrap_or_else(|| self.group(room.tier));
-            self.tiers[tier].push(group);
+            let group = room.group.unwrap_or_else(|| self.group(room.level));
+            self.levels[level].push(group);
         }
-        let mut lanes = self.tiers[tier].iter_mut().flat_map(|group| &mut group.lanes);
+        let mut lanes = self.levels[level].iter_mut().flat_map(|group| &mut group.lanes);
         *lanes.find(|lane| lane.is_none()).expect("a group was added") = Some(run);
     }
 
@@ -262,13 +268,13 @@ impl Filters {
         if let Some((group, lane)) = self.lane_of(run) {
             group.free(lane);
         }
-        for groups in &mut self.tiers {
+        for groups in &mut self.levels {
             groups.retain(|group| group.lanes.iter().any(Option::is_some));
         }
     }
 
     fn lane_of(&mut self, run: u32) -> Option<(&mut Group, usize)> {
-        let groups = self.tiers.iter_mut().flatten();
+        let groups = self.levels.iter_mut().flatten();
         groups.filter_map(|group| group.lane_of(run).map(|lane| (group, lane))).next()
     }
 
@@ -276,7 +282,7 @@ impl Filters {
     ///
     /// No other run has one of them.
     pub fn find(&self, slot: u8, hashes: &[u64], mut found: impl FnMut(usize, u32)) {
-        for group in self.tiers.iter().flatten() {
+        for group in self.levels.iter().flatten() {
             group.find(slot, hashes, &mut found);
         }
     }
@@ -294,15 +300,16 @@ mod tests {
             .collect()
     }
 
-    fn add(filters: &mut Filters, tier: u8, run: u32) {
-        let shape = Shape::of(DOCUMENTS, tier);
-        filters.reserve(run, filters.room(tier, 0));
+    fn add(filters: &mut Filters, level: u8, run: u32) {
+        let shape = Shape::of(DOCUMENTS, level);
+        filters.reserve(run, filters.room(level, 0));
         for slot in 0..2 {
             for page in 0..shape.pages() {
                 let own = hashes(u64::from(run)).into_iter();
                 let own = own.filter(|&hash| shape.page(hash) == page);
-                let cells: Vec<Cell> = own.map(|hash| Cell { hash, document: 0 }).collect();
-                let part = Part::filled(run, slot, shape, page..page + 1, &cells);
+                let postings: Vec<Posting> =
+                    own.map(|hash| Posting { hash, document: 0 }).collect();
+                let part = Part::filled(run, slot, shape, page..page + 1, &postings);
                 let packed = part.pack();
                 filters.put(&Part::unpack(run, slot, page, &packed).unwrap());
             }
@@ -321,8 +328,8 @@ mod tests {
         let mut filters = Filters::new(2, DOCUMENTS);
         let runs: Vec<(u32, u8)> =
             (0..15).map(|run| (run, [0, 0, 0, 1, 2][run as usize % 5])).collect();
-        for &(run, tier) in &runs {
-            add(&mut filters, tier, run);
+        for &(run, level) in &runs {
+            add(&mut filters, level, run);
         }
         for &(run, _) in &runs {
             let some = found(&filters, &hashes(run.into()));
@@ -335,10 +342,10 @@ mod tests {
     #[test]
     fn runs_that_were_promised_the_same_room_all_get_some() {
         let mut filters = Filters::new(2, DOCUMENTS);
-        for tier in 0..3 {
-            let rooms: Vec<Room> = (0..20).map(|_| filters.room(tier, 0)).collect();
-            add(&mut filters, tier, 100 + u32::from(tier));
-            for (run, mut room) in (100 * u32::from(tier) + 200..).zip(rooms) {
+        for level in 0..3 {
+            let rooms: Vec<Room> = (0..20).map(|_| filters.room(level, 0)).collect();
+            add(&mut filters, level, 100 + u32::from(level));
+            for (run, mut room) in (100 * u32::from(level) + 200..).zip(rooms) {
                 room.group = room.group.filter(|_| run % 3 == 0);
                 filters.reserve(run, room);
                 assert!(filters.lane_of(run).is_some());

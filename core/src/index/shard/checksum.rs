@@ -4,9 +4,9 @@
 //! memory, or that is under another key than its own, is found out before anything follows from it.
 //! A flipped bit in a filter or in a document's number would have no other sign.
 
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
-/// The bytes of a checksum. A value that is made with room for them isn't copied to be sealed.
+/// The bytes of a checksum. A value that is made with room for them isn't copied to be with its checksum.
 pub const BYTES: usize = 4;
 const LANES: usize = 4;
 const BLOCK: usize = 8 * LANES;
@@ -15,17 +15,17 @@ const STARTS: [u64; LANES] =
     [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344, 0xA409_3822_299F_31D0, 0x082E_FA98_EC4E_6C89];
 
 /// Return a value with the checksum that it is stored with.
-pub fn seal(key: &[u8], mut value: Vec<u8>) -> Vec<u8> {
+pub fn add_checksum(key: &[u8], mut value: Vec<u8>) -> Vec<u8> {
     let sum = checksum(key, &value);
     value.extend_from_slice(&sum.to_le_bytes());
     value
 }
 
-/// Return the value that `seal` sealed.
+/// Return the value that `add_checksum` with its checksum.
 ///
 /// An error says that it is another one, or was stored under another key.
-pub fn unseal<'a>(key: &[u8], sealed: &'a [u8]) -> Result<&'a [u8], Damaged> {
-    let (value, sum) = sealed
+pub fn verify_checksum<'a>(key: &[u8], stored: &'a [u8]) -> Result<&'a [u8], Damaged> {
+    let (value, sum) = stored
         .split_last_chunk::<BYTES>()
         .ok_or_else(|| Damaged(format!("the value of key {} is cut off", hex(key))))?;
     if u32::from_le_bytes(*sum) != checksum(key, value) {
@@ -82,21 +82,21 @@ mod tests {
     fn every_flipped_bit_and_another_key_are_found_out() {
         for length in [0, 1, 31, 32, 33, 100] {
             let value: Vec<u8> = (0..length).map(|at| at as u8).collect();
-            let sealed = seal(b"key", value.clone());
-            assert_eq!(unseal(b"key", &sealed), Ok(&value[..]));
-            assert!(unseal(b"kez", &sealed).is_err());
-            for bit in 0..8 * sealed.len() {
-                let mut other = sealed.clone();
+            let stored = add_checksum(b"key", value.clone());
+            assert_eq!(verify_checksum(b"key", &stored), Ok(&value[..]));
+            assert!(verify_checksum(b"kez", &stored).is_err());
+            for bit in 0..8 * stored.len() {
+                let mut other = stored.clone();
                 other[bit / 8] ^= 1 << (bit % 8);
-                assert!(unseal(b"key", &other).is_err(), "length {length}, bit {bit}");
+                assert!(verify_checksum(b"key", &other).is_err(), "length {length}, bit {bit}");
             }
         }
     }
 
     #[test]
     fn a_value_that_is_cut_off_or_longer_is_found_out() {
-        let sealed = seal(b"key", vec![0; 64]);
-        assert!((0..sealed.len()).all(|end| unseal(b"key", &sealed[..end]).is_err()));
-        assert!(unseal(b"key", &[&sealed[..], &[0]].concat()).is_err());
+        let stored = add_checksum(b"key", vec![0; 64]);
+        assert!((0..stored.len()).all(|end| verify_checksum(b"key", &stored[..end]).is_err()));
+        assert!(verify_checksum(b"key", &[&stored[..], &[0]].concat()).is_err());
     }
 }

@@ -1,18 +1,10 @@
-//! What a judgement can see of an index.
+//! What the judge can see of an index.
+
+pub use std::task::Poll;
 
 /// Something that is stored contradicts itself; the text says what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged(pub String);
-
-/// Whether something is at hand, or has to be read first.
-///
-/// Whoever returns `Unread` has noted what is missing. The judgement goes on with what else it can
-/// look at, and asks again once that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen<T> {
-    Here(T),
-    Unread,
-}
 
 /// A bucket as it is stored, before the batch: the numbers of its documents, in their order.
 ///
@@ -20,60 +12,60 @@ pub enum Seen<T> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bucket {
     pub entries: Vec<u64>,
-    /// Whether it has finer ones.
-    pub beyond: bool,
+    /// Whether it has overflow buckets.
+    pub has_overflow: bool,
 }
 
-/// A cell of the batch: the key of one of its documents in one column.
+/// A posting of the batch: the key of one of its documents in one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cell {
+pub struct Posting {
     /// The column's place among those of the batch.
     pub column: usize,
     pub row: usize,
 }
 
-/// What a judgement asks for. Nothing that is stored changes while there is one.
+/// What the judge asks for. Nothing that is stored changes while there is one.
 ///
 /// A column is always given by its place among the batch's. A document is given by its number: an
 /// index numbers documents as it inserts them.
-pub trait Sight {
-    /// Whether the bucket of a cell may exist; if not, `bucket` would say so, too.
+pub trait IndexReader {
+    /// Whether the bucket of a posting may exist; if not, `bucket` would say so, too.
     ///
-    /// Most buckets don't exist, so this is asked first, for a column's cells one after the other.
-    fn may_exist(&mut self, _cell: Cell) -> bool {
+    /// Most buckets don't exist, so this is asked first, for a column's postings one after the other.
+    fn may_exist(&mut self, _cell: Posting) -> bool {
         true
     }
 
-    /// The only document of the bucket that a cell's key names, if that is at hand: then `bucket`
+    /// The only document of the bucket that a posting's key names, if that is at hand: then `bucket`
     /// isn't asked.
-    fn sole(&mut self, _cell: Cell) -> Option<u64> {
+    fn singleton(&mut self, _cell: Posting) -> Option<u64> {
         None
     }
 
-    /// The bucket that a cell's key names.
-    fn bucket(&mut self, cell: Cell) -> Result<Seen<Bucket>, Damaged>;
+    /// The bucket that a posting's key names.
+    fn bucket(&mut self, posting: Posting) -> Result<Poll<Bucket>, Damaged>;
 
-    /// A finer bucket, by its own key.
-    fn finer(&mut self, column: usize, hash: u64) -> Result<Seen<Bucket>, Damaged>;
+    /// An overflow bucket, by its own key.
+    fn overflow(&mut self, column: usize, hash: u64) -> Result<Poll<Bucket>, Damaged>;
 
     /// The bytes of a document's record; none of one that was forgotten.
     ///
     /// An error if there is no record: a bucket names a document that the index doesn't have.
-    fn record(&mut self, number: u64) -> Result<Seen<&[u8]>, Damaged>;
+    fn record(&mut self, number: u64) -> Result<Poll<&[u8]>, Damaged>;
 
     /// The times, or marks, to which a document's entries were renewed, by number of the column.
-    fn renewals(&mut self, number: u64) -> Result<Seen<Vec<(u8, i64)>>, Damaged>;
+    fn renewals(&mut self, number: u64) -> Result<Poll<Vec<(u8, i64)>>, Damaged>;
 
     /// The documents that have an id and were not forgotten, newest first.
-    fn identified(&mut self, id: &[u8]) -> Result<Seen<Vec<u64>>, Damaged>;
+    fn identified(&mut self, id: &[u8]) -> Result<Poll<Vec<u64>>, Damaged>;
 
     /// The bytes of the verdict that is kept of a document.
-    fn verdict(&mut self, number: u64) -> Result<Seen<Option<Vec<u8>>>, Damaged>;
+    fn verdict(&mut self, number: u64) -> Result<Poll<Option<Vec<u8>>>, Damaged>;
 
     /// The number that the next document gets.
     fn inserted(&self) -> u64;
 
-    /// The number below which a renewed document gets another number; see `shard::eras`.
+    /// The number below which a renewed document gets another number; see `shard::time slices`.
     fn moved_below(&self) -> u64;
 
     /// Whether it is known that no document was ever forgotten.

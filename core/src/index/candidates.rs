@@ -1,4 +1,4 @@
-//! What is known of the documents that buckets name.
+//! Candidates: the documents that buckets name, as far as they were read.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::batch::Batch;
 use super::clock::Clock;
 use super::decision::Match;
+use super::reader::{Damaged, IndexReader, Poll};
 use super::record::Record;
-use super::sight::{Damaged, Seen, Sight};
 use super::similar::Measures;
 
 /// The row from which a document is forgotten if it never is.
@@ -28,7 +28,7 @@ pub struct Document {
     pub shingles: u32,
     /// The row of the batch from which on it is forgotten.
     pub gone_from: u32,
-    /// Where its id is in `Known::ids`.
+    /// Where its id is in `Candidates::ids`.
     pub id: Range<usize>,
 }
 
@@ -41,7 +41,7 @@ struct Compared {
 
 /// Documents by places: first those of a batch, by row, then others, as their records are read.
 #[derive(Debug)]
-pub struct Known {
+pub struct Candidates {
     slots: usize,
     /// By this clock stored times are read: it is the one after the batch.
     clock: Clock,
@@ -61,7 +61,7 @@ pub struct Known {
     gone: FxHashMap<u64, u32>,
 }
 
-impl Known {
+impl Candidates {
     /// Know nothing yet. The next document gets the number `first`.
     pub fn new(slots: usize, clock: Clock, first: u64) -> Self {
         Self {
@@ -123,11 +123,15 @@ impl Known {
 
     /// The place of a document; its record is read if it is new here.
     #[inline]
-    pub fn place(&mut self, number: u64, sight: &mut impl Sight) -> Result<Seen<u32>, Damaged> {
+    pub fn place(
+        &mut self,
+        number: u64,
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<u32>, Damaged> {
         if let Some(place) = self.place_if_known(number) {
-            return Ok(Seen::Here(place));
+            return Ok(Poll::Ready(place));
         }
-        self.learn(number, sight)
+        self.learn(number, reader)
     }
 
     /// The place of a document, if it is known.
@@ -139,8 +143,8 @@ impl Known {
         }
     }
 
-    fn learn(&mut self, number: u64, sight: &mut impl Sight) -> Result<Seen<u32>, Damaged> {
-        let packed = seen!(sight.record(number)?);
+    fn learn(&mut self, number: u64, reader: &mut impl IndexReader) -> Result<Poll<u32>, Damaged> {
+        let packed = ready!(reader.record(number)?);
         let place = u32::try_from(self.documents.len())
             .map_err(|_| Damaged("buckets name more than 2^32 documents".into()))?;
         let from = self.ids.len();
@@ -177,7 +181,7 @@ impl Known {
         }
         self.compared.push(Compared { row: NEVER, equal: 0 });
         self.places.insert(number, place);
-        Ok(Seen::Here(place))
+        Ok(Poll::Ready(place))
     }
 
     /// How many slots of the sketches of a row's document and of another one are equal.
@@ -230,17 +234,17 @@ impl Known {
         column: u8,
         row: u32,
         oldest: Option<i64>,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<bool>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<bool>, Damaged> {
         let document = self.document(place);
         if document.gone_from <= row {
-            return Ok(Seen::Here(false));
+            return Ok(Poll::Ready(false));
         }
         let Some(oldest) = oldest.filter(|&oldest| document.time < oldest) else {
-            return Ok(Seen::Here(true));
+            return Ok(Poll::Ready(true));
         };
-        let time = seen!(self.renewed_time(place, column, sight)?);
-        Ok(Seen::Here(time >= oldest))
+        let time = ready!(self.renewed_time(place, column, reader)?);
+        Ok(Poll::Ready(time >= oldest))
     }
 
     /// The time of an entry: its document's, or the one to which it was renewed.
@@ -248,22 +252,26 @@ impl Known {
         &mut self,
         place: u32,
         column: u8,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<i64>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<i64>, Damaged> {
         let Document { number, time, .. } = *self.document(place);
-        seen!(self.read_renewals(number, sight)?);
+        ready!(self.read_renewals(number, reader)?);
         let renewed = self.renewals.get(&number).into_iter().flatten();
         let own = renewed.filter(|(of, _)| *of == column);
-        Ok(Seen::Here(own.fold(time, |latest, &(_, time)| self.clock.later(latest, time))))
+        Ok(Poll::Ready(own.fold(time, |latest, &(_, time)| self.clock.later(latest, time))))
     }
 
-    fn read_renewals(&mut self, number: u64, sight: &mut impl Sight) -> Result<Seen<()>, Damaged> {
+    fn read_renewals(
+        &mut self,
+        number: u64,
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<()>, Damaged> {
         if number < self.first && !self.renewals.contains_key(&number) {
-            let mut renewals = seen!(sight.renewals(number)?);
+            let mut renewals = ready!(reader.renewals(number)?);
             renewals.iter_mut().for_each(|(_, time)| *time = self.clock.settled(*time));
             self.renewals.insert(number, renewals);
         }
-        Ok(Seen::Here(()))
+        Ok(Poll::Ready(()))
     }
 
     /// Renew an entry to a time; its renewals were read.

@@ -10,7 +10,7 @@ use super::damaged;
 use super::shard::PyShard;
 use crate::index::clock::Clock;
 use crate::index::shard::Settings;
-use crate::index::shard::opening::Opening;
+use crate::index::shard::open::Opening;
 use crate::index::shard::run_list::MOST_RUN_DOCUMENTS;
 use crate::python::caught::{caught, locked};
 
@@ -72,14 +72,19 @@ impl PyOpening {
         Ok(keys.iter().map(|key| PyBytes::new(py, key)).collect())
     }
 
-    fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
+    #[pyo3(name = "give")]
+    fn handle_values(
+        &self,
+        py: Python<'_>,
+        values: Vec<Option<Bound<'_, PyBytes>>>,
+    ) -> PyResult<()> {
         let given: Vec<Option<&[u8]>> =
             values.iter().map(|value| value.as_ref().map(|value| value.as_bytes())).collect();
         let Ok(given) = <[Option<&[u8]>; 3]>::try_from(given) else {
             let message = format!("values: got {}, takes 3", values.len());
             return Err(PyValueError::new_err(message));
         };
-        self.with(py, 0, |opening| opening.give(given).map_err(damaged))
+        self.with(py, 0, |opening| opening.handle_values(given).map_err(damaged))
     }
 
     fn tables(&self, py: Python<'_>) -> PyResult<(Vec<u32>, Vec<u32>)> {
@@ -88,8 +93,8 @@ impl PyOpening {
 
     fn ranges<'py>(&self, py: Python<'py>) -> PyResult<Spans<'py>> {
         let ranges = self.with(py, 0, |opening| Ok(opening.ranges()))?;
-        let ranges = ranges.into_iter().map(|(range, cells)| {
-            (PyBytes::new(py, &range.low), PyBytes::new(py, &range.high), cells)
+        let ranges = ranges.into_iter().map(|(range, postings)| {
+            (PyBytes::new(py, &range.low), PyBytes::new(py, &range.high), postings)
         });
         Ok(ranges.collect())
     }

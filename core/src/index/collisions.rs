@@ -1,16 +1,16 @@
-//! The cells of a batch that have to be judged.
+//! The postings of a batch that have to be judged.
 //!
-//! A cell is *contested* if its bucket exists, or several documents of the batch share it. All
+//! A posting is a *collision* if its bucket exists, or several documents of the batch share it. All
 //! others are new buckets of one document, whatever is decided. On a feed of mostly new documents,
-//! these are nearly all cells.
+//! these are nearly all postings.
 
 use super::batch::Batch;
 use super::buckets::Buckets;
-use super::sight::{Cell, Sight};
+use super::reader::{IndexReader, Posting};
 
-/// A contested cell.
+/// A posting that has to be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contested {
+pub struct Collision {
     pub row: u32,
     /// The column's place.
     pub column: u16,
@@ -18,11 +18,11 @@ pub struct Contested {
     pub bucket: u32,
 }
 
-/// The contested cells of a batch, in sequence order, those of a document by column.
+/// The collisions of a batch, in sequence order, those of a document by column.
 #[derive(Debug, Default)]
-pub struct Cells {
-    pub contested: Vec<Contested>,
-    /// Where the cells of each row begin, and after the last one.
+pub struct Collisions {
+    pub collisions: Vec<Collision>,
+    /// Where the postings of each row begin, and after the last one.
     starts: Vec<usize>,
     words: usize,
     bits: Vec<u64>,
@@ -32,14 +32,14 @@ const NOBODY: u32 = u32::MAX;
 /// Mixes keys, so that their low bits matter, too: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-impl Cells {
-    /// Find the contested cells of some rows, and add their buckets.
+impl Collisions {
+    /// Find the collisions of some rows, and add their buckets.
     pub fn of(
         batch: &Batch,
         columns: usize,
         rows: &[u32],
         buckets: &mut Buckets,
-        sight: &mut impl Sight,
+        reader: &mut impl IndexReader,
     ) -> Self {
         let size = (2 * rows.len()).next_power_of_two().max(2);
         let shift = 64 - size.trailing_zeros();
@@ -59,12 +59,12 @@ impl Cells {
                 let first = firsts[slot];
                 if first == NOBODY {
                     firsts[slot] = row;
-                    let cell = Cell { column: usize::from(column), row: row as usize };
+                    let posting = Posting { column: usize::from(column), row: row as usize };
                     bucket_of[row as usize] = NOBODY;
-                    if sight.may_exist(cell) {
+                    if reader.may_exist(posting) {
                         let bucket = buckets.add(column, key, row);
                         bucket_of[row as usize] = bucket;
-                        found.push(Contested { row, column, bucket });
+                        found.push(Collision { row, column, bucket });
                     }
                     continue;
                 }
@@ -72,47 +72,47 @@ impl Cells {
                 if bucket == NOBODY {
                     bucket = buckets.add(column, key, first);
                     bucket_of[first as usize] = bucket;
-                    found.push(Contested { row: first, column, bucket });
+                    found.push(Collision { row: first, column, bucket });
                 }
                 buckets.get_mut(bucket).shared = true;
-                found.push(Contested { row, column, bucket });
+                found.push(Collision { row, column, bucket });
             }
         }
         Self::ordered(&found, batch.len(), columns)
     }
 
-    /// Put cells, which are in the order of their columns, in that of their rows.
-    fn ordered(found: &[Contested], rows: usize, columns: usize) -> Self {
+    /// Put postings, which are in the order of their columns, in that of their rows.
+    fn ordered(found: &[Collision], rows: usize, columns: usize) -> Self {
         let words = columns.div_ceil(64);
         let mut made = Self {
-            contested: vec![Contested { row: 0, column: 0, bucket: 0 }; found.len()],
+            collisions: vec![Collision { row: 0, column: 0, bucket: 0 }; found.len()],
             starts: vec![0; rows + 1],
             words,
             bits: vec![0; rows * words],
         };
-        for cell in found {
-            made.starts[cell.row as usize + 1] += 1;
-            let (row, column) = (cell.row as usize, usize::from(cell.column));
+        for posting in found {
+            made.starts[posting.row as usize + 1] += 1;
+            let (row, column) = (posting.row as usize, usize::from(posting.column));
             made.bits[row * words + column / 64] |= 1 << (column % 64);
         }
         for row in 0..rows {
             made.starts[row + 1] += made.starts[row];
         }
         let mut next = made.starts.clone();
-        for &cell in found {
-            let place = &mut next[cell.row as usize];
-            made.contested[*place] = cell;
+        for &posting in found {
+            let place = &mut next[posting.row as usize];
+            made.collisions[*place] = posting;
             *place += 1;
         }
         made
     }
 
-    /// The contested cells of a row.
-    pub fn of_row(&self, row: usize) -> &[Contested] {
-        &self.contested[self.starts[row]..self.starts[row + 1]]
+    /// The collisions of a row.
+    pub fn of_row(&self, row: usize) -> &[Collision] {
+        &self.collisions[self.starts[row]..self.starts[row + 1]]
     }
 
-    pub fn is_contested(&self, column: usize, row: usize) -> bool {
+    pub fn collides(&self, column: usize, row: usize) -> bool {
         self.bits[row * self.words + column / 64] >> (column % 64) & 1 == 1
     }
 }

@@ -1,23 +1,23 @@
 //! What all judgements of an index have in common.
 
-use super::finer::Finer;
+use super::overflow::Overflow;
 use super::rules::Rules;
 use super::similar::Measures;
 
 /// The rules of an index and what follows from them. It never changes.
 #[derive(Debug)]
-pub struct Court {
+pub struct IndexConfig {
     pub rules: Rules,
     /// The columns' numbers, by place.
     pub columns: Vec<u8>,
     /// How many slots each sketch has.
     pub slots: usize,
-    pub(super) heads: usize,
+    pub(super) leaders: usize,
     pub(super) measures: Measures,
-    pub(super) finer: Finer,
+    pub(super) overflow: Overflow,
 }
 
-impl Court {
+impl IndexConfig {
     /// `columns` are the columns' numbers, maybe none; `slots` is how many each sketch has.
     pub fn new(rules: Rules, columns: Vec<u8>, slots: usize) -> Result<Self, String> {
         rules.check()?;
@@ -28,9 +28,9 @@ impl Court {
             return Err("columns: takes different numbers".into());
         }
         Ok(Self {
-            heads: rules.heads(),
+            leaders: rules.leaders(),
             measures: Measures::of(&rules, slots),
-            finer: Finer::new(&columns, slots),
+            overflow: Overflow::new(&columns, slots),
             rules,
             columns,
             slots,

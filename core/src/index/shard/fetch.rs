@@ -1,27 +1,27 @@
 //! What is read for a batch: which buckets there are, by as few reads as possible.
 //!
-//! First all cells are looked up in memory, one column after the other. Nearly all buckets of a new
+//! First all postings are looked up in memory, one column after the other. Nearly all buckets of a new
 //! document don't exist, which is known then. The others are read in rounds.
 
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::held::{Held, Known, Standing, alone, grown};
+use super::bucket::{BucketState, Held, Standing, alone, grown};
+use super::checksum::verify_checksum;
+use super::id_chains::Chain;
 use super::id_list::IdList;
-use super::identities::Chain;
-use super::keyspace::{self, grown_key, number_key};
+use super::keys::{self, grown_key, number_key};
 use super::layout::{unpack_bucket, unpack_renewals};
 use super::lookup::Hit;
 use super::recent::Age;
 use super::record_pages::RecordPage;
 use super::run_list::ID_COLUMN;
-use super::seal::unseal;
 use super::search::Search;
-use super::{Shard, Wanted};
+use super::{ReadKey, Shard};
 use crate::index::batch::Batch;
-use crate::index::court::Court;
-use crate::index::sight::{Bucket, Damaged};
+use crate::index::config::IndexConfig;
+use crate::index::reader::{Bucket, Damaged};
 
 const NOWHERE: u32 = u32::MAX;
 /// The most keys that are named at a time, so that their values take a few megabytes.
@@ -31,7 +31,7 @@ const RENEWALS_BYTES: usize = 100;
 
 /// A batch, as far as it is looked up.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct BatchKeys<'a> {
     /// The columns' numbers.
     pub columns: &'a [u8],
     /// The keys of all documents in each column, one column after the other.
@@ -44,15 +44,15 @@ pub struct Asked<'a> {
     pub rows: usize,
 }
 
-impl<'a> Asked<'a> {
-    /// A batch that a court judges.
-    pub fn of(court: &'a Court, batch: &'a Batch) -> Self {
+impl<'a> BatchKeys<'a> {
+    /// A batch that a config judges.
+    pub fn of(config: &'a IndexConfig, batch: &'a Batch) -> Self {
         Self {
-            columns: &court.columns,
+            columns: &config.columns,
             keys: &batch.keys,
             sketches: &batch.sketches,
-            bands: court.rules.bands,
-            rows: court.rules.rows,
+            bands: config.rules.bands,
+            rows: config.rules.rows,
         }
     }
 
@@ -73,7 +73,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A cell whose bucket may exist.
+/// A posting whose bucket may exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Possible {
     pub row: u32,
@@ -85,8 +85,8 @@ pub struct Possible {
 /// What a value is that was named.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
-    Grown { bucket: u32, era: u32 },
-    Cell { bucket: u32, at: usize },
+    Grown { bucket: u32, slice: u32 },
+    Posting { bucket: u32, at: usize },
     Page(u64),
     Renewals(u64),
     Verdict(u64),
@@ -98,9 +98,9 @@ pub enum Purpose {
 ///
 /// It belongs to the state that a shard is in: after `Shard::apply`, begin with another one.
 #[derive(Default)]
-pub struct Reading {
+pub struct Fetcher {
     slots: Vec<u8>,
-    /// For each cell, its bucket, or `NOWHERE`.
+    /// For each posting, its bucket, or `NOWHERE`.
     places: Vec<u32>,
     buckets: Vec<Held>,
     by_key: FxHashMap<(u8, u64), u32>,
@@ -110,7 +110,7 @@ pub struct Reading {
     rows: Vec<Range<usize>>,
     /// Finer buckets.
     others: Vec<u32>,
-    wants: Vec<(Wanted, Purpose)>,
+    wants: Vec<(ReadKey, Purpose)>,
     named: Vec<Purpose>,
     /// None was named, and not given yet.
     pub(super) pages: FxHashMap<u64, Option<RecordPage>>,
@@ -121,30 +121,30 @@ pub struct Reading {
     pub(super) verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
     pub(super) id_lists: FxHashMap<u64, Option<Option<IdList>>>,
     pub(super) chains: FxHashMap<u64, Chain>,
-    /// The documents whose records were asked for and were read, or would go from memory.
+    /// The documents whose records were batch for and were read, or would go from memory.
     pub(super) read_records: Vec<u64>,
     pub(super) old_records: Vec<u64>,
-    /// The grown buckets that were asked for and would go from memory.
+    /// The grown buckets that were batch for and would go from memory.
     pub(super) old_buckets: Vec<(u8, u64)>,
 }
 
-impl Reading {
-    /// Look all cells of a batch up in memory.
+impl Fetcher {
+    /// Look all postings of a batch up in memory.
     ///
     /// An error says that the shard doesn't have one of the columns.
-    pub fn new(shard: &Shard, asked: Asked) -> Result<Self, Damaged> {
-        let mut made = Self { places: vec![NOWHERE; asked.keys.len()], ..Self::default() };
+    pub fn new(shard: &Shard, batch: BatchKeys) -> Result<Self, Damaged> {
+        let mut made = Self { places: vec![NOWHERE; batch.keys.len()], ..Self::default() };
         if shard.list.columns.is_empty() {
             return Ok(made);
         }
-        let slots = asked.columns.iter().map(|&column| shard.list.slot(column));
+        let slots = batch.columns.iter().map(|&column| shard.list.slot(column));
         made.slots = slots.collect::<Result<_, _>>()?;
-        let documents = asked.documents();
+        let documents = batch.documents();
         made.by_key.reserve(2 * documents);
-        for (column, keys) in asked.keys.chunks_exact(documents.max(1)).enumerate() {
+        for (column, keys) in batch.keys.chunks_exact(documents.max(1)).enumerate() {
             let first = made.buckets.len();
             for (row, hit) in shard.hits(made.slots[column], keys) {
-                let bucket = made.hold(asked.columns[column], made.slots[column], keys[row], hit);
+                let bucket = made.hold(batch.columns[column], made.slots[column], keys[row], hit);
                 made.places[column * documents + row] = bucket;
                 made.possible.push(Possible { row: row as u32, column: column as u16, bucket });
             }
@@ -156,54 +156,61 @@ impl Reading {
             made.rows.push(start..start + row.len());
             start += row.len();
         }
-        made.advance(shard, asked)?;
+        made.advance(shard, batch)?;
         Ok(made)
     }
 
     fn hold(&mut self, column: u8, slot: u8, hash: u64, hit: Hit) -> u32 {
         *self.by_key.entry((column, hash)).or_insert_with(|| {
             let search = Search::of(slot, hash, hit);
-            let (eras, grown_left) = (Vec::new(), None);
-            self.buckets.push(Held { column, search, eras, grown_left, grown: None, known: None });
+            let (slices, grown_left) = (Vec::new(), None);
+            self.buckets.push(Held {
+                column,
+                search,
+                slices,
+                grown_left,
+                grown: None,
+                known: None,
+            });
             self.buckets.len() as u32 - 1
         })
     }
 
-    /// Note in which eras the buckets of one column, from `first` on, may have grown. Those that
+    /// Note in which time slices the buckets of one column, from `first` on, may have grown. Those that
     /// are in memory are known.
     fn note_growth(&mut self, shard: &Shard, first: usize) {
         let Some(slot) = self.buckets.get(first).map(|bucket| bucket.search.slot) else { return };
         let new = &mut self.buckets[first..];
         let hashes: Vec<u64> = new.iter().map(|bucket| bucket.search.hash).collect();
-        for (bucket, eras) in new.iter_mut().zip(shard.eras_grown(slot, &hashes)) {
-            bucket.eras = eras;
-            if bucket.eras.is_empty() {
+        for (bucket, slices) in new.iter_mut().zip(shard.slices_grown(slot, &hashes)) {
+            bucket.slices = slices;
+            if bucket.slices.is_empty() {
                 continue;
             }
             let key = (bucket.column, bucket.search.hash);
-            if let Some((era, found, age)) = shard.recent_bucket(key) {
+            if let Some((slice, found, age)) = shard.recent_bucket(key) {
                 if age == Age::Old {
                     self.old_buckets.push(key);
                 }
-                bucket.known = Some(grown(shard, era, found));
+                bucket.known = Some(grown(shard, slice, found));
             }
         }
     }
 
-    /// The bucket that a cell's key names, if it may exist.
-    pub(super) fn bucket_of(&self, cell: usize) -> Option<u32> {
-        self.places.get(cell).copied().filter(|&bucket| bucket != NOWHERE)
+    /// The bucket that a posting's key names, if it may exist.
+    pub(super) fn bucket_of(&self, posting: usize) -> Option<u32> {
+        self.places.get(posting).copied().filter(|&bucket| bucket != NOWHERE)
     }
 
     /// The bucket with a key, by the column's place, if it may exist; it will be read.
-    pub(super) fn finer(
+    pub(super) fn overflow(
         &mut self,
         shard: &Shard,
-        asked: Asked,
+        batch: BatchKeys,
         column: usize,
         hash: u64,
     ) -> Result<Option<u32>, Damaged> {
-        let (Some(&number), Some(&slot)) = (asked.columns.get(column), self.slots.get(column))
+        let (Some(&number), Some(&slot)) = (batch.columns.get(column), self.slots.get(column))
         else {
             return Ok(None);
         };
@@ -221,22 +228,22 @@ impl Reading {
 
     /// The content of a bucket, once it is known.
     pub(super) fn content(&self, bucket: u32) -> Option<Bucket> {
-        self.known(bucket).map(Known::bucket)
+        self.known(bucket).map(BucketState::bucket)
     }
 
-    /// The only document of a bucket, if it is known that it has one cell.
-    pub(super) fn sole(&self, bucket: u32) -> Option<u64> {
+    /// The only document of a bucket, if it is known that it has one posting.
+    pub(super) fn singleton(&self, bucket: u32) -> Option<u64> {
         match self.known(bucket) {
-            Some(&Known::Alone(number, _)) => Some(number),
+            Some(&BucketState::Alone(number, _)) => Some(number),
             _ => None,
         }
     }
 
-    pub(super) fn known(&self, bucket: u32) -> Option<&Known> {
+    pub(super) fn known(&self, bucket: u32) -> Option<&BucketState> {
         self.buckets[bucket as usize].known.as_ref()
     }
 
-    /// Whether the bucket of a column's number has a cell, or has grown, in the current era; none
+    /// Whether the bucket of a column's number has a posting, or has grown, in the current time slice; none
     /// if it can't exist.
     ///
     /// An error says that it wasn't read.
@@ -246,18 +253,18 @@ impl Reading {
         self.known(bucket).map(|known| Some(known.standing())).ok_or_else(unread)
     }
 
-    /// The buckets that were read from the store and have grown: their columns' numbers, keys and eras.
+    /// The buckets that were read from the store and have grown: their columns' numbers, keys and time slices.
     pub(super) fn read_grown(&self) -> impl Iterator<Item = ((u8, u64), u32, &Bucket)> {
         self.buckets.iter().filter_map(|bucket| {
             bucket.known.as_ref()?;
-            let (era, content) = bucket.grown.as_ref()?;
-            Some(((bucket.column, bucket.search.hash), *era, content))
+            let (slice, content) = bucket.grown.as_ref()?;
+            Some(((bucket.column, bucket.search.hash), *slice, content))
         })
     }
 
-    fn advance(&mut self, shard: &Shard, asked: Asked) -> Result<(), Damaged> {
+    fn advance(&mut self, shard: &Shard, batch: BatchKeys) -> Result<(), Damaged> {
         for row in std::mem::take(&mut self.rows) {
-            if !self.advance_row(shard, asked, row.clone())? {
+            if !self.advance_row(shard, batch, row.clone())? {
                 self.rows.push(row);
             }
         }
@@ -288,8 +295,8 @@ impl Reading {
             held.settle(shard);
             return true;
         }
-        for (at, wanted) in held.search.name(&shard.list) {
-            self.wants.push((wanted, Purpose::Cell { bucket, at }));
+        for (at, reads) in held.search.name(&shard.list) {
+            self.wants.push((reads, Purpose::Posting { bucket, at }));
         }
         false
     }
@@ -301,42 +308,42 @@ impl Reading {
             return true;
         }
         if held.grown_left.is_none() {
-            held.grown_left = Some(held.eras.len());
-            for &era in &held.eras {
-                let key = grown_key(era, held.column, held.search.hash);
-                self.wants.push((Wanted { table: None, key }, Purpose::Grown { bucket, era }));
+            held.grown_left = Some(held.slices.len());
+            for &slice in &held.slices {
+                let key = grown_key(slice, held.column, held.search.hash);
+                self.wants.push((ReadKey { table: None, key }, Purpose::Grown { bucket, slice }));
             }
         }
         if held.grown_left != Some(0) {
             return false;
         }
-        if let Some((era, _)) = held.grown
-            && !held.eras.is_empty()
+        if let Some((slice, _)) = held.grown
+            && !held.slices.is_empty()
         {
-            held.eras.clear();
-            held.search.after(era, &shard.list);
+            held.slices.clear();
+            held.search.after(slice, &shard.list);
         }
         true
     }
 
-    pub(super) fn want(&mut self, key: keyspace::Key, purpose: Purpose) {
-        self.wants.push((Wanted { table: None, key }, purpose));
+    pub(super) fn want(&mut self, key: keys::Key, purpose: Purpose) {
+        self.wants.push((ReadKey { table: None, key }, purpose));
     }
 
     /// Name the pages to look for the newest document of an id's key.
-    pub(super) fn want_newest(&mut self, hash: u64, wanted: Vec<(usize, Wanted)>) {
+    pub(super) fn want_newest(&mut self, hash: u64, reads: Vec<(usize, ReadKey)>) {
         let purpose = |at| Purpose::NewestOfId { hash, at };
-        self.wants.extend(wanted.into_iter().map(|(at, wanted)| (wanted, purpose(at))));
+        self.wants.extend(reads.into_iter().map(|(at, reads)| (reads, purpose(at))));
     }
 
-    /// The keys that must be read next, by table and ascending; give all their values to `give`.
-    pub fn wanted(&mut self) -> Vec<Wanted> {
+    /// The keys that must be read next, by table and ascending; give all their values to `handle_values`.
+    pub fn poll_reads(&mut self) -> Vec<ReadKey> {
         let mut wants = std::mem::take(&mut self.wants);
         wants.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         self.wants = wants.split_off(wants.len().min(MOST_KEYS));
-        let (wanted, named) = wants.into_iter().unzip();
+        let (reads, named) = wants.into_iter().unzip();
         self.named = named;
-        wanted
+        reads
     }
 
     pub(super) fn unread(&self) -> usize {
@@ -359,13 +366,13 @@ impl Reading {
         self.read_records.clear();
     }
 
-    /// Take the values of the keys that `wanted` returned last, in their order.
+    /// Take the values of the keys that `poll_reads` returned last, in their order.
     ///
     /// An error says what is wrong with one.
-    pub fn give<'v>(
+    pub fn handle_values<'v>(
         &mut self,
         shard: &Shard,
-        asked: Asked,
+        batch: BatchKeys,
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
         let mut values = values.into_iter();
@@ -375,7 +382,7 @@ impl Reading {
             self.given_bytes += value.map_or(0, <[u8]>::len);
             self.take(shard, purpose, value)?;
         }
-        self.advance(shard, asked)
+        self.advance(shard, batch)
     }
 
     fn take(
@@ -384,22 +391,23 @@ impl Reading {
         purpose: Purpose,
         value: Option<&[u8]>,
     ) -> Result<(), Damaged> {
-        let unsealed =
-            |kind, number| value.map(|value| unseal(&number_key(kind, number), value)).transpose();
+        let verified = |kind, number| {
+            value.map(|value| verify_checksum(&number_key(kind, number), value)).transpose()
+        };
         match purpose {
-            Purpose::Grown { bucket, era } => {
+            Purpose::Grown { bucket, slice } => {
                 let held = &mut self.buckets[bucket as usize];
                 held.grown_left = held.grown_left.map(|left| left - 1);
                 if let Some(value) = value {
-                    let key = grown_key(era, held.column, held.search.hash);
-                    let found = unpack_bucket(unseal(&key, value)?, shard.inserted)?;
-                    if held.grown.as_ref().is_none_or(|(newest, _)| *newest < era) {
-                        held.grown = Some((era, found));
+                    let key = grown_key(slice, held.column, held.search.hash);
+                    let found = unpack_bucket(verify_checksum(&key, value)?, shard.inserted)?;
+                    if held.grown.as_ref().is_none_or(|(newest, _)| *newest < slice) {
+                        held.grown = Some((slice, found));
                     }
                 }
             }
-            Purpose::Cell { bucket, at } => {
-                self.buckets[bucket as usize].search.give(&shard.list, at, value)?;
+            Purpose::Posting { bucket, at } => {
+                self.buckets[bucket as usize].search.handle_values(&shard.list, at, value)?;
             }
             Purpose::Page(page) => {
                 let found = value.map(|value| RecordPage::unpack(page, value)).transpose()?;
@@ -409,21 +417,21 @@ impl Reading {
                 self.pages.insert(page, Some(found));
             }
             Purpose::Renewals(number) => {
-                let packed = unsealed(keyspace::RENEWALS, number)?.unwrap_or_default();
+                let packed = verified(keys::RENEWALS, number)?.unwrap_or_default();
                 self.renewals.insert(number, Some(unpack_renewals(packed)?));
             }
             Purpose::Verdict(number) => {
-                let packed = unsealed(keyspace::VERDICTS, number)?;
+                let packed = verified(keys::VERDICTS, number)?;
                 self.verdicts.insert(number, Some(packed.map(<[u8]>::to_vec)));
             }
             Purpose::IdList(number) => {
-                let packed = unsealed(keyspace::ID_LISTS, number)?;
+                let packed = verified(keys::ID_LISTS, number)?;
                 let list = packed.map(|packed| IdList::unpack(number, packed)).transpose()?;
                 self.id_lists.insert(number, Some(list));
             }
             Purpose::NewestOfId { hash, at } => {
                 if let Some(chain) = self.chains.get_mut(&hash) {
-                    chain.search.give(&shard.list, at, value)?;
+                    chain.search.handle_values(&shard.list, at, value)?;
                 }
             }
         }

@@ -2,17 +2,17 @@
 
 use rustc_hash::FxHashMap;
 
-use super::filters::{Filters, Part};
-use super::keyspace::{self, GONE, Key, Place, RUNS, Range, number_in};
+use super::checksum::{hex, verify_checksum};
+use super::filter::{Filters, Part};
+use super::keys::{self, GONE, Key, Place, RUNS, Range, number_in};
 use super::layout::{MOST_DOCUMENTS, number_before};
+use super::memtable::{Added, Memtable, unpack_added};
 use super::merge::{Merge, pages_into, parts_until};
-use super::open_run::{Added, OpenRun, unpack_added};
 use super::recent::Recent;
 use super::record_pages::{RecordPage, page_key, page_of};
 use super::run_list::RunList;
-use super::seal::{hex, unseal};
 use super::{CANDIDATE_BYTES, RECENT_BYTES, Settings, Shard};
-use crate::index::sight::Damaged;
+use crate::index::reader::Damaged;
 
 /// A shard, while its store is read.
 ///
@@ -22,8 +22,8 @@ pub struct Opening {
     inserted: u64,
     list: RunList,
     filters: Filters,
-    open: OpenRun,
-    open_writes: u64,
+    open: Memtable,
+    memtable_writes: u64,
     all_kept: bool,
     last_page: Vec<Vec<u8>>,
     /// What is expected next of the filter of each run.
@@ -32,7 +32,7 @@ pub struct Opening {
 
 /// Parts of a filter follow one another: they have all pages of each column.
 struct Expected {
-    tier: u8,
+    level: u8,
     slot: u8,
     page: u32,
     /// How many pages a part has.
@@ -52,8 +52,8 @@ impl Opening {
             inserted,
             filters: Filters::new(0, list.run_documents),
             list,
-            open: OpenRun::new(0, 0),
-            open_writes: 0,
+            open: Memtable::new(0, 0),
+            memtable_writes: 0,
             all_kept: true,
             last_page: Vec::new(),
             next: FxHashMap::default(),
@@ -66,13 +66,13 @@ impl Opening {
     }
 
     /// Take the values of `keys`.
-    pub fn give(&mut self, values: [Option<&[u8]>; 3]) -> Result<(), Damaged> {
+    pub fn handle_values(&mut self, values: [Option<&[u8]>; 3]) -> Result<(), Damaged> {
         let [runs, gone, page] = values;
         if let Some(runs) = runs {
             self.list = RunList::unpack(runs)?;
         }
         if let Some(gone) = gone {
-            unseal(GONE, gone)?;
+            verify_checksum(GONE, gone)?;
             self.all_kept = false;
         }
         let (number, expected) = page_of(self.inserted);
@@ -85,16 +85,16 @@ impl Opening {
             return Err(Damaged(format!("its last page has {got} records, not {expected}")));
         }
         let (first, end) = (self.list.end(), self.inserted);
-        let kept = end.checked_sub(self.list.eras.first());
+        let kept = end.checked_sub(self.list.slices.first());
         if first > end || kept.is_none_or(|kept| kept >= MOST_DOCUMENTS) {
             return Err(Damaged(format!("it has {end} documents, and its runs {first}")));
         }
         let began = self.list.merging.iter().map(|plan| plan.began).max().unwrap_or(0);
-        let latest = self.list.eras.current().first.max(began);
+        let latest = self.list.slices.current().first.max(began);
         if latest > end || self.list.columns.is_empty() && end > 0 {
             return Err(Damaged(format!("its list of runs can't be that of {end} documents")));
         }
-        self.open = OpenRun::new(self.list.columns.len(), first);
+        self.open = Memtable::new(self.list.columns.len(), first);
         self.filters = Filters::new(self.list.columns.len(), self.list.run_documents);
         self.expect()
     }
@@ -105,35 +105,35 @@ impl Opening {
         let columns = self.list.columns.len() as u8;
         let runs = self.list.runs.iter();
         let mut expected: Vec<_> =
-            runs.map(|run| (run.number, run.tier, (columns, 0), false)).collect();
+            runs.map(|run| (run.number, run.level, (columns, 0), false)).collect();
         for plan in &self.list.merging {
-            let from = self.list.shape(plan.tier);
+            let from = self.list.shape(plan.level);
             let until = parts_until(from, plan.done);
-            expected.push((plan.target, plan.tier + 1, until, true));
+            expected.push((plan.target, plan.level + 1, until, true));
         }
-        for (run, tier, until, again) in expected {
-            let merged = tier.checked_sub(1).map(|tier| self.list.shape(tier));
-            let pages = merged.map_or(self.list.shape(tier).pages(), pages_into);
-            if !self.filters.fits(tier) {
+        for (run, level, until, again) in expected {
+            let merged = level.checked_sub(1).map(|level| self.list.shape(level));
+            let pages = merged.map_or(self.list.shape(level).pages(), pages_into);
+            if !self.filters.fits(level) {
                 return Err(Damaged(format!("there is no memory for the filter of run {run}")));
             }
-            self.filters.reserve(run, self.filters.room(tier, 0));
-            self.next.insert(run, Expected { tier, slot: 0, page: 0, pages, until, again });
+            self.filters.reserve(run, self.filters.room(level, 0));
+            self.next.insert(run, Expected { level, slot: 0, page: 0, pages, until, again });
         }
         Ok(())
     }
 
-    /// The ranges of keys that must be read whole: the filters of each run, and the open run. With
-    /// each, how many cells the filters are of, by which the time to read them can be told.
+    /// The ranges of keys that must be read whole: the filters of each run, and the memtable. With
+    /// each, how many postings the filters are of, by which the time to read them can be told.
     pub fn ranges(&self) -> Vec<(Range, u64)> {
         if self.list.columns.is_empty() {
             return Vec::new();
         }
-        let runs = self.list.runs.iter().map(|run| (run.number, run.cells));
-        let merging = self.list.merging.iter().map(|plan| (plan.target, plan.cells));
+        let runs = self.list.runs.iter().map(|run| (run.number, run.postings));
+        let merging = self.list.merging.iter().map(|plan| (plan.target, plan.postings));
         let filters = runs.chain(merging);
-        let filters = filters.map(|(run, cells)| (Range::of_run(keyspace::FILTERS, run), cells));
-        filters.chain([(Range::all(keyspace::OPEN_RUN), 0)]).collect()
+        let filters = filters.map(|(run, postings)| (Range::of_run(keys::FILTERS, run), postings));
+        filters.chain([(Range::all(keys::MEMTABLE), 0)]).collect()
     }
 
     /// The runs that must have tables, and the one of a merge that may. Tables of others are left
@@ -147,10 +147,10 @@ impl Opening {
 
     /// Take a key of one of the ranges, and its value. Those of a range ascend.
     pub fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), Damaged> {
-        let unsealed = unseal(key, value)?;
+        let verified = verify_checksum(key, value)?;
         match key.first() {
-            Some(&keyspace::FILTERS) => self.take_filter(Place::of(key)?, unsealed),
-            Some(&keyspace::OPEN_RUN) => self.take_cells(number_in(key)?, unsealed),
+            Some(&keys::FILTERS) => self.take_filter(Place::of(key)?, verified),
+            Some(&keys::MEMTABLE) => self.take_postings(number_in(key)?, verified),
             _ => Err(Damaged(format!("key {} wasn't asked for", hex(key)))),
         }
     }
@@ -161,7 +161,7 @@ impl Opening {
         if next.again && (place.slot, place.page) >= next.until {
             return Ok(());
         }
-        let shape = self.list.shape(next.tier);
+        let shape = self.list.shape(next.level);
         let part = Part::unpack(place.run, place.slot, place.page, packed)?;
         let whole = part.words.len() == next.pages as usize * shape.page_words;
         let inside = (place.slot, place.page) < next.until;
@@ -176,20 +176,24 @@ impl Opening {
         Ok(())
     }
 
-    fn take_cells(&mut self, write: u64, packed: &[u8]) -> Result<(), Damaged> {
-        if write != self.open_writes {
-            return Err(Damaged(format!("write {} of the open run is missing", self.open_writes)));
+    fn take_postings(&mut self, write: u64, packed: &[u8]) -> Result<(), Damaged> {
+        if write != self.memtable_writes {
+            return Err(Damaged(format!(
+                "write {} of the memtable is missing",
+                self.memtable_writes
+            )));
         }
-        self.open_writes += 1;
+        self.memtable_writes += 1;
         let added = unpack_added(packed, self.list.columns.len())?;
         let first = self.open.first;
         let end = self.inserted.max(first.saturating_add(1));
         let is_here = |one: &Added| {
-            let low = one.cell.document & !super::cells::MARK;
+            let low = one.posting.document & !super::run::MARK;
             number_before(low, end).is_some_and(|number| number >= first)
         };
         if !added.iter().all(is_here) {
-            let what = format!("a cell of the open run isn't of documents {first} to before {end}");
+            let what =
+                format!("a posting of the memtable isn't of documents {first} to before {end}");
             return Err(Damaged(what));
         }
         self.open.put(&added);
@@ -210,7 +214,7 @@ impl Opening {
             list: self.list,
             filters: self.filters,
             open: self.open,
-            open_writes: self.open_writes,
+            memtable_writes: self.memtable_writes,
             inserted: self.inserted,
             all_kept: self.all_kept,
             last_page: self.last_page,

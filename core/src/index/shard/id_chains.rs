@@ -11,11 +11,11 @@ use blake2b_simd::many::{HashManyJob, hash_many};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Shard;
+use super::fetch::Fetcher;
 use super::id_list::IdList;
-use super::reading::Reading;
 use super::search::Search;
+use crate::index::reader::{Damaged, Poll};
 use crate::index::record::Record;
-use crate::index::sight::{Damaged, Seen};
 
 /// How many records are looked at together: so many pages are kept, at most.
 const TOGETHER: usize = 2048;
@@ -107,14 +107,14 @@ pub fn id_keys<'a>(ids: impl Iterator<Item = &'a [u8]>) -> Vec<u64> {
     jobs.iter().map(|job| key(job.to_hash()).expect("a digest of 8 bytes")).collect()
 }
 
-impl Reading {
+impl Fetcher {
     /// The documents that have an id and were not forgotten, newest first.
     pub(super) fn identified(
         &mut self,
         shard: &Shard,
         id: &[u8],
-    ) -> Result<Seen<Vec<u64>>, Damaged> {
-        let Some(slot) = shard.id_slot() else { return Ok(Seen::Here(Vec::new())) };
+    ) -> Result<Poll<Vec<u64>>, Damaged> {
+        let Some(slot) = shard.id_slot() else { return Ok(Poll::Ready(Vec::new())) };
         let key = id_keys(iter::once(id))[0];
         let mut chain = self.chains.remove(&key).unwrap_or_else(|| {
             Chain::new(Search::of(slot, key, shard.hit(slot, key).unwrap_or_default()))
@@ -122,7 +122,7 @@ impl Reading {
         let followed = self.follow(shard, &mut chain);
         let found = chain.is_whole().then(|| chain.with_id(id));
         self.chains.insert(key, chain);
-        followed.map(|()| found.map_or(Seen::Unread, Seen::Here))
+        followed.map(|()| found.map_or(Poll::Pending, Poll::Ready))
     }
 
     /// The documents with a key of their ids, if all of them are known.
@@ -132,7 +132,7 @@ impl Reading {
 
     /// Follow a chain as far as possible, and name what has to be read.
     fn follow(&mut self, shard: &Shard, chain: &mut Chain) -> Result<(), Damaged> {
-        let first = shard.list.eras.first();
+        let first = shard.list.slices.first();
         if !chain.begun {
             if !chain.search.is_over() {
                 self.want_newest(chain.search.hash, chain.search.name(&shard.list));
@@ -193,7 +193,7 @@ pub struct NewIds {
 
 impl NewIds {
     /// Look all ids up in memory.
-    pub fn new(shard: &Shard, reading: &Reading, records: &[Vec<u8>]) -> Result<Self, Damaged> {
+    pub fn new(shard: &Shard, fetcher: &Fetcher, records: &[Vec<u8>]) -> Result<Self, Damaged> {
         let kept = records.iter().enumerate().filter(|(_, record)| !record.is_empty());
         let mut places = Vec::with_capacity(records.len());
         let mut ids = Vec::with_capacity(records.len());
@@ -210,7 +210,7 @@ impl NewIds {
         if let Some(slot) = shard.id_slot() {
             for (at, hit) in shard.hits(slot, &of_places) {
                 let key = of_places[at];
-                if reading.whole_chain(key).is_none() && !search_of.contains_key(&key) {
+                if fetcher.whole_chain(key).is_none() && !search_of.contains_key(&key) {
                     search_of.insert(key, searches.len());
                     searches.push(Search::of(slot, key, hit));
                 }

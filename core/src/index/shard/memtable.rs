@@ -1,18 +1,18 @@
-//! The open run: the newest cells, in memory, until there are enough of them for a run.
+//! The memtable: the newest postings, in memory, until there are enough of them for a run.
 //!
 //! A hash table for each column, by open addressing: a key's first place is its highest bits, so
-//! the cells of a column are nearly sorted. All tables have the same size, which doubles before one
+//! the postings of a column are nearly sorted. All tables have the same size, which doubles before one
 //! is too full.
 //!
-//! The cells that a write adds are packed as their slots (1 byte each), their keys (8) and their
+//! The postings that a write adds are packed as their slots (1 byte each), their keys (8) and their
 //! documents (4), little-endian.
 
-use super::cells::{Cell, MARK};
+use super::checksum;
 use super::huge;
 use super::layout::low_of;
 use super::prefetch::prefetch;
-use super::seal;
-use crate::index::sight::Damaged;
+use super::run::{MARK, Posting};
+use crate::index::reader::Damaged;
 
 const SMALLEST_BITS: u32 = 8;
 /// Of five places, three may be taken.
@@ -20,45 +20,45 @@ const FULLEST: (usize, usize) = (3, 5);
 const AHEAD: usize = 24;
 const PACKED: usize = 1 + 8 + 4;
 
-/// A cell that is added, in the column of a slot.
+/// A posting that is added, in the column of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
     pub slot: u8,
-    pub cell: Cell,
+    pub posting: Posting,
 }
 
 pub fn pack_added(added: &[Added]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(PACKED * added.len() + seal::BYTES);
+    let mut packed = Vec::with_capacity(PACKED * added.len() + checksum::BYTES);
     packed.extend(added.iter().map(|one| one.slot));
-    added.iter().for_each(|one| packed.extend_from_slice(&one.cell.hash.to_le_bytes()));
-    added.iter().for_each(|one| packed.extend_from_slice(&one.cell.document.to_le_bytes()));
+    added.iter().for_each(|one| packed.extend_from_slice(&one.posting.hash.to_le_bytes()));
+    added.iter().for_each(|one| packed.extend_from_slice(&one.posting.document.to_le_bytes()));
     packed
 }
 
-/// The cells of a write, of columns with these slots.
+/// The postings of a write, of columns with these slots.
 pub fn unpack_added(packed: &[u8], columns: usize) -> Result<Vec<Added>, Damaged> {
     let count = packed.len() / PACKED;
     if count * PACKED != packed.len() {
-        return Err(Damaged(format!("{} bytes are not whole cells", packed.len())));
+        return Err(Damaged(format!("{} bytes are not whole postings", packed.len())));
     }
     let (slots, rest) = packed.split_at(count);
     let (hashes, documents) = rest.split_at(8 * count);
     if let Some(slot) = slots.iter().find(|&&slot| usize::from(slot) >= columns) {
-        return Err(Damaged(format!("a cell of column {slot} of {columns}")));
+        return Err(Damaged(format!("a posting of column {slot} of {columns}")));
     }
     let pairs = hashes.as_chunks::<8>().0.iter().zip(documents.as_chunks::<4>().0);
-    let cells = pairs.map(|(hash, document)| Cell {
+    let postings = pairs.map(|(hash, document)| Posting {
         hash: u64::from_le_bytes(*hash),
         document: u32::from_le_bytes(*document),
     });
-    Ok(slots.iter().zip(cells).map(|(&slot, cell)| Added { slot, cell }).collect())
+    Ok(slots.iter().zip(postings).map(|(&slot, posting)| Added { slot, posting }).collect())
 }
 
 /// A place of a table: the two halves of a key, then the document's number in the run from 1, with
 /// `MARK` in that of a mark. A free place has 0 there.
 type Entry = [u32; 3];
 
-pub struct OpenRun {
+pub struct Memtable {
     /// The number of its first document.
     pub first: u64,
     columns: usize,
@@ -67,7 +67,7 @@ pub struct OpenRun {
     entries: Vec<Entry>,
 }
 
-impl OpenRun {
+impl Memtable {
     pub fn new(columns: usize, first: u64) -> Self {
         Self::with_bits(columns, first, SMALLEST_BITS)
     }
@@ -84,8 +84,8 @@ impl OpenRun {
         self.entries.fill([0; 3]);
     }
 
-    /// How many cells it has.
-    pub fn cells(&self) -> usize {
+    /// How many postings it has.
+    pub fn postings(&self) -> usize {
         self.counts.iter().sum()
     }
 
@@ -102,14 +102,14 @@ impl OpenRun {
         (hash >> (64 - self.bits)) as usize
     }
 
-    /// The number of the document of a bucket's cell, or of a mark; none if it isn't here.
+    /// The number of the document of a bucket's posting, or of a mark; none if it isn't here.
     pub fn find(&self, slot: u8, hash: u64, mark: bool) -> Option<u64> {
         let column = self.column(slot);
         let entry = column[self.place(column, hash, mark)];
         (entry[2] != 0).then(|| self.first + u64::from(entry[2] & !MARK) - 1)
     }
 
-    /// Call `found` with the place of each key of a column whose cell, or mark, is here, and its
+    /// Call `found` with the place of each key of a column whose posting, or mark, is here, and its
     /// document.
     pub fn find_each(
         &self,
@@ -131,7 +131,7 @@ impl OpenRun {
         }
     }
 
-    /// Where a cell or a mark is, or would be. A table always has free places.
+    /// Where a posting or a mark is, or would be. A table always has free places.
     fn place(&self, column: &[Entry], hash: u64, mark: bool) -> usize {
         let mut place = self.first_place(hash);
         loop {
@@ -144,22 +144,22 @@ impl OpenRun {
         }
     }
 
-    /// Add cells, or replace the documents of those that are here.
+    /// Add postings, or replace the documents of those that are here.
     pub fn put(&mut self, added: &[Added]) {
         for (at, one) in added.iter().enumerate() {
             if let Some(next) = added.get(at + AHEAD) {
-                prefetch(&self.column(next.slot)[self.first_place(next.cell.hash)]);
+                prefetch(&self.column(next.slot)[self.first_place(next.posting.hash)]);
             }
             let slot = usize::from(one.slot);
             if (self.counts[slot] + 1) * FULLEST.1 > FULLEST.0 << self.bits {
                 self.grow();
             }
-            let entry = entry_of(one.cell, self.first);
+            let entry = entry_of(one.posting, self.first);
             self.counts[slot] += usize::from(self.insert(one.slot, entry));
         }
     }
 
-    /// Whether it may have to grow for some cells.
+    /// Whether it may have to grow for some postings.
     pub fn outgrown_by(&self, added: &[Added]) -> bool {
         let mut counts = self.counts.clone();
         for one in added {
@@ -193,29 +193,29 @@ impl OpenRun {
         *self = larger;
     }
 
-    /// The cells of a column, sorted, with more of them, which replace their equals.
-    pub fn sorted(&self, slot: u8, more: &[Added]) -> Vec<Cell> {
-        let mut cells = self.nearly_sorted(slot);
-        let more = more.iter().filter(|one| one.slot == slot).map(|one| one.cell);
-        let before = cells.len();
-        cells.extend(more);
-        if !sort_nearly_sorted(&mut cells[..before]) || cells.len() > before {
+    /// The postings of a column, sorted, with more of them, which replace their equals.
+    pub fn sorted(&self, slot: u8, more: &[Added]) -> Vec<Posting> {
+        let mut postings = self.nearly_sorted(slot);
+        let more = more.iter().filter(|one| one.slot == slot).map(|one| one.posting);
+        let before = postings.len();
+        postings.extend(more);
+        if !sort_nearly_sorted(&mut postings[..before]) || postings.len() > before {
             // Stable, so that the last one of equals is the newest.
-            cells.sort_by_key(order);
+            postings.sort_by_key(order);
         }
-        cells.dedup_by(|next, kept| {
+        postings.dedup_by(|next, kept| {
             let same = order(next) == order(kept);
             if same {
                 *kept = *next;
             }
             same
         });
-        cells
+        postings
     }
 
-    /// The cells of a column, each at most about as many places from its own as it was in the table.
-    fn nearly_sorted(&self, slot: u8) -> Vec<Cell> {
-        let mut cells = Vec::with_capacity(self.counts[usize::from(slot)]);
+    /// The postings of a column, each at most about as many places from its own as it was in the table.
+    fn nearly_sorted(&self, slot: u8) -> Vec<Posting> {
+        let mut postings = Vec::with_capacity(self.counts[usize::from(slot)]);
         let mut wrapped = Vec::new();
         for (place, &[low, high, document]) in self.column(slot).iter().enumerate() {
             if document == 0 {
@@ -223,42 +223,42 @@ impl OpenRun {
             }
             let hash = u64::from(high) << 32 | u64::from(low);
             let number = low_of(self.first + u64::from(document & !MARK) - 1);
-            let cell = Cell { hash, document: number | document & MARK };
+            let posting = Posting { hash, document: number | document & MARK };
             // One that found no place at the end of the table is at its beginning.
-            let into = if self.first_place(hash) > place { &mut wrapped } else { &mut cells };
-            into.push(cell);
+            let into = if self.first_place(hash) > place { &mut wrapped } else { &mut postings };
+            into.push(posting);
         }
-        cells.append(&mut wrapped);
-        cells
+        postings.append(&mut wrapped);
+        postings
     }
 }
 
-fn order(cell: &Cell) -> (u64, bool) {
-    (cell.hash, cell.is_mark())
+fn order(posting: &Posting) -> (u64, bool) {
+    (posting.hash, posting.is_mark())
 }
 
-/// Sort cells by insertion. Return whether that is done: keys that someone has chosen may be far
+/// Sort postings by insertion. Return whether that is done: keys that someone has chosen may be far
 /// from their places.
-fn sort_nearly_sorted(cells: &mut [Cell]) -> bool {
-    let mut left = 16 * cells.len();
-    for end in 1..cells.len() {
+fn sort_nearly_sorted(postings: &mut [Posting]) -> bool {
+    let mut left = 16 * postings.len();
+    for end in 1..postings.len() {
         let mut at = end;
-        while at > 0 && order(&cells[at - 1]) > order(&cells[at]) {
+        while at > 0 && order(&postings[at - 1]) > order(&postings[at]) {
             if left == 0 {
                 return false;
             }
             left -= 1;
-            cells.swap(at - 1, at);
+            postings.swap(at - 1, at);
             at -= 1;
         }
     }
     true
 }
 
-fn entry_of(cell: Cell, first: u64) -> Entry {
-    let within = cell.document.wrapping_sub(low_of(first)) & !MARK;
-    let number = (within + 1) | cell.document & MARK;
-    [cell.hash as u32, (cell.hash >> 32) as u32, number]
+fn entry_of(posting: Posting, first: u64) -> Entry {
+    let within = posting.document.wrapping_sub(low_of(first)) & !MARK;
+    let number = (within + 1) | posting.document & MARK;
+    [posting.hash as u32, (posting.hash >> 32) as u32, number]
 }
 
 #[cfg(test)]
@@ -268,13 +268,13 @@ mod tests {
 
     fn added(slot: u8, hash: u64, number: u64, mark: bool) -> Added {
         let document = low_of(number) | if mark { MARK } else { 0 };
-        Added { slot, cell: Cell { hash, document } }
+        Added { slot, posting: Posting { hash, document } }
     }
 
     #[test]
     fn it_has_what_was_put_last() {
         let first = (1 << 40) + (1 << 31) - 100;
-        let mut run = OpenRun::new(3, first);
+        let mut run = Memtable::new(3, first);
         let mut expected = BTreeMap::new();
         let steps: u64 = if cfg!(miri) { 300 } else { 5000 };
         for step in 0..steps {
@@ -288,23 +288,23 @@ mod tests {
             assert_eq!(run.find(slot, hash, mark), Some(number));
             assert_eq!(run.find(slot, hash ^ 1 << 20, mark), None);
         }
-        assert_eq!(run.cells(), expected.len());
+        assert_eq!(run.postings(), expected.len());
         let mut sorted = Vec::new();
         for slot in 0..3 {
-            sorted.extend(run.sorted(slot, &[]).into_iter().map(|cell| (slot, cell)));
+            sorted.extend(run.sorted(slot, &[]).into_iter().map(|posting| (slot, posting)));
         }
         let all = expected
             .iter()
-            .map(|(&(slot, hash, mark), &n)| (slot, added(slot, hash, n, mark).cell));
+            .map(|(&(slot, hash, mark), &n)| (slot, added(slot, hash, n, mark).posting));
         assert_eq!(sorted, all.collect::<Vec<_>>());
     }
 
     #[test]
     fn more_cells_replace_their_equals() {
-        let mut run = OpenRun::new(1, 0);
+        let mut run = Memtable::new(1, 0);
         run.put(&[added(0, 5, 0, false), added(0, 5, 1, true)]);
         let sorted = run.sorted(0, &[added(0, 5, 2, false), added(0, 3, 2, false)]);
-        let documents: Vec<u32> = sorted.iter().map(|cell| cell.document).collect();
+        let documents: Vec<u32> = sorted.iter().map(|posting| posting.document).collect();
         assert_eq!(documents, [2, 2, 1 | MARK]);
     }
 

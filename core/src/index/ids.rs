@@ -12,9 +12,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::batch::{Batch, Forgotten};
 use super::clock::Dated;
+use super::reader::{Damaged, IndexReader, Poll};
 use super::record::Record;
 use super::rules::SameId;
-use super::sight::{Damaged, Seen, Sight};
 use super::verdict::{self, VerdictMatch};
 
 /// The first document with an id.
@@ -47,14 +47,14 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// Read what ids say. It is asked again after `Unread`, until it is `Here`.
+    /// Read what ids say. It is asked again after `Pending`, until it is `Ready`.
     pub fn read(
         &mut self,
         batch: &Batch,
         same_id: SameId,
         dates: &Dated,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<()>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<()>, Damaged> {
         let tombstones = batch.forgotten.iter().map(|one| &one.id[..]);
         let ids = batch.ids.iter().filter(|_| same_id != SameId::Duplicate);
         let mut read = true;
@@ -62,32 +62,32 @@ impl Identities {
             if self.stored.contains_key(id) {
                 continue;
             }
-            match sight.identified(id)? {
-                Seen::Here(numbers) => {
-                    if let Some(number) = numbers.iter().find(|&&one| one >= sight.inserted()) {
+            match reader.identified(id)? {
+                Poll::Ready(numbers) => {
+                    if let Some(number) = numbers.iter().find(|&&one| one >= reader.inserted()) {
                         let message =
                             format!("an id is that of document {number}, which isn't there");
                         return Err(Damaged(message));
                     }
                     self.stored.insert(id.to_vec(), numbers);
                 }
-                Seen::Unread => read = false,
+                Poll::Pending => read = false,
             }
         }
         if !read {
-            return Ok(Seen::Unread);
+            return Ok(Poll::Pending);
         }
         match same_id {
             SameId::Duplicate => self.forgotten.clone_from(&batch.forgotten),
             SameId::Replace => self.forgotten = self.with_replaced(batch),
             SameId::Ignore => {
-                seen!(self.read_newest(batch, dates, sight)?);
+                ready!(self.read_newest(batch, dates, reader)?);
                 self.repeats = self.repeats_in(batch, dates);
-                seen!(self.read_verdicts(sight)?);
+                ready!(self.read_verdicts(reader)?);
                 self.forgotten.clone_from(&batch.forgotten);
             }
         }
-        Ok(Seen::Here(()))
+        Ok(Poll::Ready(()))
     }
 
     /// The documents of the index that have an id.
@@ -119,8 +119,8 @@ impl Identities {
         &mut self,
         batch: &Batch,
         dates: &Dated,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<()>, Damaged> {
+        reader: &mut impl IndexReader,
+    ) -> Result<Poll<()>, Damaged> {
         let mut read = true;
         for id in batch.ids.iter() {
             let numbers = self.stored.get(id).map_or(&[][..], Vec::as_slice);
@@ -130,7 +130,7 @@ impl Identities {
             let mut newest: Option<(u64, u64, i64)> = None;
             let mut all = true;
             for &number in numbers {
-                let Seen::Here(packed) = sight.record(number)? else {
+                let Poll::Ready(packed) = reader.record(number)? else {
                     all = false;
                     continue;
                 };
@@ -148,7 +148,7 @@ impl Identities {
                 _ => read = false,
             }
         }
-        Ok(if read { Seen::Here(()) } else { Seen::Unread })
+        Ok(if read { Poll::Ready(()) } else { Poll::Pending })
     }
 
     fn repeats_in(&self, batch: &Batch, dates: &Dated) -> Vec<(u32, First)> {
@@ -174,14 +174,14 @@ impl Identities {
         repeats
     }
 
-    fn read_verdicts(&mut self, sight: &mut impl Sight) -> Result<Seen<()>, Damaged> {
+    fn read_verdicts(&mut self, reader: &mut impl IndexReader) -> Result<Poll<()>, Damaged> {
         let mut read = true;
         for &(_, first) in &self.repeats {
             let First::Stored(number) = first else { continue };
             if self.verdicts.contains_key(&number) {
                 continue;
             }
-            let Seen::Here(packed) = sight.verdict(number)? else {
+            let Poll::Ready(packed) = reader.verdict(number)? else {
                 read = false;
                 continue;
             };
@@ -190,10 +190,10 @@ impl Identities {
             for one in verdict::unpack(&packed.unwrap_or_default())? {
                 let id = match one.number {
                     None => Vec::new(),
-                    Some(number) => match sight.record(number)? {
-                        Seen::Here([]) => Vec::new(),
-                        Seen::Here(packed) => Record::unpack(packed)?.id.to_vec(),
-                        Seen::Unread => {
+                    Some(number) => match reader.record(number)? {
+                        Poll::Ready([]) => Vec::new(),
+                        Poll::Ready(packed) => Record::unpack(packed)?.id.to_vec(),
+                        Poll::Pending => {
                             all = false;
                             continue;
                         }
@@ -207,6 +207,6 @@ impl Identities {
                 read = false;
             }
         }
-        Ok(if read { Seen::Here(()) } else { Seen::Unread })
+        Ok(if read { Poll::Ready(()) } else { Poll::Pending })
     }
 }

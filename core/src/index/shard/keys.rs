@@ -5,10 +5,10 @@
 //! `f7`         the store's own: pages of records with former bytes still in files
 //! `f8`         earlier documents with the same id, by number (8 bytes); see `id_list`
 //! `f9`         renewals of documents, by number (8 bytes); see `layout`
-//! `fa`         grown buckets, by era (4 bytes), column and key; see `eras` and `layout`
-//! `fb`         pages of cells, by run, slot of the column, and page; see `cells`
+//! `fa`         grown buckets, by time slice (4 bytes), column and key; see `time slices` and `layout`
+//! `fb`         pages of postings, by run, slot of the column, and page; see `postings`
 //! `fc`         filters of runs, in parts: by run, slot of the column, and first page
-//! `fd`         cells of the open run, by the number of the first document of a write (8 bytes)
+//! `fd`         postings of the memtable, by the number of the first document of a write (8 bytes)
 //! `fe`         pages of document records, by number (8 bytes); see `record_pages`
 //! `ffgone`     is there if a document was ever forgotten
 //! `ffruns`     the runs; see `run_list`
@@ -16,16 +16,16 @@
 //!
 //! Numbers in keys are big-endian. Keys from `ffheader` on that are not named here are the store's.
 
-use super::seal::hex;
-use crate::index::sight::Damaged;
+use super::checksum::hex;
+use crate::index::reader::Damaged;
 
 pub const VERDICTS: u8 = 0xf6;
 pub const ID_LISTS: u8 = 0xf8;
 pub const RENEWALS: u8 = 0xf9;
 pub const GROWN: u8 = 0xfa;
-pub const CELLS: u8 = 0xfb;
+pub const PAGES: u8 = 0xfb;
 pub const FILTERS: u8 = 0xfc;
-pub const OPEN_RUN: u8 = 0xfd;
+pub const MEMTABLE: u8 = 0xfd;
 pub const RECORDS: u8 = 0xfe;
 pub const GONE: &[u8] = b"\xffgone";
 pub const RUNS: &[u8] = b"\xffruns";
@@ -45,7 +45,7 @@ impl Range {
         Self { low: vec![kind], high: vec![kind + 1] }
     }
 
-    /// The keys of one run in `CELLS` or `FILTERS`.
+    /// The keys of one run in `PAGES` or `FILTERS`.
     pub fn of_run(kind: u8, run: u32) -> Self {
         Self { low: run_key(kind, run), high: run_key(kind, run + 1) }
     }
@@ -55,13 +55,13 @@ impl Range {
         Self { low: vec![kind], high: number_key(kind, number) }
     }
 
-    /// The grown buckets of the eras before one.
-    pub fn grown_before(era: u32) -> Self {
-        Self { low: vec![GROWN], high: run_key(GROWN, era) }
+    /// The grown buckets of the time slices before one.
+    pub fn grown_before(slice: u32) -> Self {
+        Self { low: vec![GROWN], high: run_key(GROWN, slice) }
     }
 }
 
-/// A kind, then a number of 4 bytes: that of a run or of an era.
+/// A kind, then a number of 4 bytes: that of a run or of a time slice.
 fn run_key(kind: u8, number: u32) -> Key {
     [&[kind][..], &number.to_be_bytes()].concat()
 }
@@ -81,9 +81,9 @@ pub fn number_in(key: &[u8]) -> Result<u64, Damaged> {
     }
 }
 
-/// The key of what a bucket has grown to in an era.
-pub fn grown_key(era: u32, column: u8, hash: u64) -> Key {
-    [&[GROWN][..], &era.to_be_bytes(), &[column], &hash.to_be_bytes()].concat()
+/// The key of what a bucket has grown to in a time slice.
+pub fn grown_key(slice: u32, column: u8, hash: u64) -> Key {
+    [&[GROWN][..], &slice.to_be_bytes(), &[column], &hash.to_be_bytes()].concat()
 }
 
 /// The place of a page, or of a part of a filter: a run, a column's slot, a page.
@@ -95,7 +95,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Its key in `CELLS` or `FILTERS`.
+    /// Its key in `PAGES` or `FILTERS`.
     pub fn key(self, kind: u8) -> Key {
         [&[kind][..], &self.run.to_be_bytes(), &[self.slot], &self.page.to_be_bytes()].concat()
     }
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn keys_have_what_they_were_made_of() {
         let place = Place { run: 1 << 20, slot: 7, page: 300 };
-        assert_eq!(Place::of(&place.key(CELLS)), Ok(place));
-        assert!(Place::of(&place.key(CELLS)[1..]).is_err());
+        assert_eq!(Place::of(&place.key(PAGES)), Ok(place));
+        assert!(Place::of(&place.key(PAGES)[1..]).is_err());
         assert_eq!(number_in(&number_key(RECORDS, 1 << 40)), Ok(1 << 40));
         assert!(number_in(&number_key(RECORDS, 1)[..8]).is_err());
     }
