@@ -8,7 +8,7 @@ use _core::index::config::IndexConfig;
 use _core::index::decision::{Decision, Matches};
 use _core::index::reader::Damaged;
 use _core::index::shard::memory::Memory;
-use _core::index::shard::plan::{Inquiry, Plan};
+use _core::index::shard::plan::Plan;
 use _core::index::shard::{Settings, Shard, Writes};
 
 /// A shard and its store.
@@ -111,17 +111,16 @@ impl Side {
     }
 
     pub fn ask(&self, batch: &Arc<Batch>) -> Result<Vec<Vec<Shown>>, Damaged> {
-        let mut inquiry =
-            Inquiry::new(&self.shard, self.config.clone(), batch.clone(), &self.clock)?;
+        let mut query = Plan::query(&self.shard, self.config.clone(), batch.clone(), &self.clock)?;
         loop {
-            let reads = inquiry.poll_reads(&self.shard)?.to_vec();
+            let reads = query.poll_reads(&self.shard)?.to_vec();
             if reads.is_empty() {
                 break;
             }
-            inquiry.handle_values(&self.shard, self.memory.get(&reads))?;
+            query.handle_values(&self.shard, self.memory.get(&reads))?;
         }
-        let answers = inquiry.answers().expect("nothing is wanted");
-        Ok(shown(&answers.matches, batch.len()))
+        let decision = query.decision().expect("nothing is wanted");
+        Ok(shown(&decision.matches, batch.len()))
     }
 }
 

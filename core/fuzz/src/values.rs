@@ -14,7 +14,6 @@ use _core::index::shard::keys::{self, MEMTABLE, Place, RUNS, grown_key, number_k
 use _core::index::shard::layout::{pack_bucket, pack_renewals, unpack_bucket, unpack_renewals};
 use _core::index::shard::memtable::{Added, Memtable, pack_added, unpack_added};
 use _core::index::shard::run_list::{ID_COLUMN, Merging, Run, RunList};
-use _core::index::shard::slices::Dates;
 use _core::index::shard::{open::Opening, run};
 use _core::index::verdict::{self, VerdictMatch};
 
@@ -73,7 +72,7 @@ fn runs(input: &mut Input) {
         assert!(RunList::unpack(&list.pack()).is_ok());
     }
     let (now, window) = (input.number() as i64, Some(1 + (input.number() >> 2) as i64));
-    list.slices.note(Dates { now: Some(now), latest: input.number() as i64 }, window);
+    list.slices.note(Some(now), input.number() as i64, window);
     list.slices.is_due(Some(now), window);
     list.slices.drop(Some(now), window);
     list.drop_dead();

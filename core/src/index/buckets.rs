@@ -31,8 +31,8 @@ pub struct Held {
     pub dropped: bool,
     /// The numbers of its documents, in their order. Most buckets have one, and need no memory.
     pub entries: SmallVec<[u64; 2]>,
-    /// Where `Candidates` has them, as far as they were looked at; nothing if there are few.
-    places: Vec<u32>,
+    /// The candidate of each, as far as they were looked at; nothing if there are few.
+    candidates: Vec<u32>,
     /// Whether it has overflow buckets.
     pub has_overflow: bool,
     /// Whether it, or an overflow bucket, has become full since the postings that come to it were looked at.
@@ -42,32 +42,32 @@ pub struct Held {
 const UNKNOWN: u32 = u32::MAX;
 
 impl Held {
-    /// The place of one of its documents, if it is noted.
+    /// The candidate of an entry, if it is noted.
     #[inline]
-    pub fn place(&self, at: usize) -> Option<u32> {
-        self.places.get(at).copied().filter(|&place| place != UNKNOWN)
+    pub fn candidate(&self, at: usize) -> Option<u32> {
+        self.candidates.get(at).copied().filter(|&candidate| candidate != UNKNOWN)
     }
 
-    /// Note the place of one of its documents. To find that of a sole one takes no longer than this.
+    /// Note the candidate of an entry. To find that of a singleton takes no longer than this.
     #[inline]
-    pub fn note_place(&mut self, at: usize, place: u32) {
+    pub fn note_candidate(&mut self, at: usize, candidate: u32) {
         if self.entries.len() > 1 {
-            self.places.resize(self.entries.len(), UNKNOWN);
-            self.places[at] = place;
+            self.candidates.resize(self.entries.len(), UNKNOWN);
+            self.candidates[at] = candidate;
         }
     }
 
-    /// Replace its entries by those at some places of theirs, and a new document, with its place.
-    pub fn refill(&mut self, kept: &[usize], number: u64, place: u32) {
-        self.places.resize(self.entries.len(), UNKNOWN);
+    /// Replace its entries by some of them, and a new document.
+    pub fn refill(&mut self, kept: &[usize], number: u64, candidate: u32) {
+        self.candidates.resize(self.entries.len(), UNKNOWN);
         for (to, &from) in kept.iter().enumerate() {
             self.entries[to] = self.entries[from];
-            self.places[to] = self.places[from];
+            self.candidates[to] = self.candidates[from];
         }
         self.entries.truncate(kept.len());
-        self.places.truncate(kept.len());
+        self.candidates.truncate(kept.len());
         self.entries.push(number);
-        self.places.push(place);
+        self.candidates.push(candidate);
         self.changed = true;
     }
 }
@@ -106,7 +106,7 @@ impl Buckets {
             changed: false,
             dropped: false,
             entries: SmallVec::new(),
-            places: Vec::new(),
+            candidates: Vec::new(),
             has_overflow: false,
             outgrown: false,
         });
@@ -164,9 +164,9 @@ impl Buckets {
         self.held.len()
     }
 
-    /// Forget where the documents have their candidates.
+    /// Forget the candidates, whose numbers change.
     pub fn release(&mut self) {
-        self.held.iter_mut().for_each(|held| held.places = Vec::new());
+        self.held.iter_mut().for_each(|held| held.candidates = Vec::new());
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Held)> {

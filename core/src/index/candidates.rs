@@ -123,12 +123,12 @@ impl Candidates {
 
     /// The place of a document; its record is read if it is new here.
     #[inline]
-    pub fn place(
+    pub fn read(
         &mut self,
         number: u64,
         reader: &mut impl IndexReader,
     ) -> Result<Poll<u32>, Damaged> {
-        if let Some(place) = self.place_if_known(number) {
+        if let Some(place) = self.known(number) {
             return Ok(Poll::Ready(place));
         }
         self.learn(number, reader)
@@ -136,7 +136,7 @@ impl Candidates {
 
     /// The place of a document, if it is known.
     #[inline]
-    pub fn place_if_known(&self, number: u64) -> Option<u32> {
+    pub fn known(&self, number: u64) -> Option<u32> {
         match number.checked_sub(self.first) {
             Some(row) => Some(row as u32),
             None => self.places.get(&number).copied(),

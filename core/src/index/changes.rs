@@ -2,13 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::batch::Batch;
 use super::buckets::{Held, Origin};
 use super::candidates::NEVER;
-use super::clock::Dated;
-use super::config::IndexConfig;
 use super::decision::{ChangedBucket, Changes, NewPosting};
-use super::judged::{Judged, Renewed};
+use super::judge::{BatchState, Renewed};
 use super::naming::Naming;
 use super::reader::{Damaged, IndexReader, Poll};
 use super::record::Record;
@@ -18,49 +15,38 @@ use super::verdict::{self, VerdictMatch};
 /// The other numbers of entries, by their buckets' ids and their numbers until now.
 type Moves = FxHashMap<(u32, u64), u64>;
 
-impl Judged {
+impl BatchState {
     /// Return what changes. If something has to be read for that, it is asked again.
-    pub fn changes(
-        &mut self,
-        config: &IndexConfig,
-        batch: &Batch,
-        dates: &Dated,
-        reader: &mut impl IndexReader,
-    ) -> Result<Poll<Changes>, Damaged> {
+    pub fn changes(&mut self, reader: &mut impl IndexReader) -> Result<Poll<Changes>, Damaged> {
         let mut made = Changes { forgotten: self.candidates.forgotten(), ..Changes::default() };
-        let numbers = self.records(config, batch, dates, &mut made);
+        let numbers = self.records(&mut made);
         let below = reader.moved_below().min(self.candidates.first);
         let moves = self.renewals(below, &numbers, &mut made);
         let last = self.rows.last().map(|&row| row as usize);
-        let oldest = dates.oldest.as_ref().zip(last).map(|(oldest, row)| oldest[row]);
-        ready!(self.buckets(config, &numbers, &moves, oldest, &mut made, reader)?);
-        self.postings(config, batch, &numbers, &mut made);
-        if config.rules.same_id == SameId::Ignore {
-            ready!(self.verdicts(config, &numbers, &mut made, reader)?);
+        let oldest = self.dates.oldest.as_ref().zip(last).map(|(oldest, row)| oldest[row]);
+        ready!(self.buckets(&numbers, &moves, oldest, &mut made, reader)?);
+        self.postings(&numbers, &mut made);
+        if self.config.rules.same_id == SameId::Ignore {
+            ready!(self.verdicts(&numbers, &mut made, reader)?);
         }
         Ok(Poll::Ready(made))
     }
 
     /// Write the records of the documents that get one; return the number of each, by row.
-    fn records(
-        &self,
-        config: &IndexConfig,
-        batch: &Batch,
-        dates: &Dated,
-        made: &mut Changes,
-    ) -> Vec<Option<u64>> {
-        let columns = config.columns.len();
-        let mut all = vec![u8::MAX; if config.rules.rows == 0 { 0 } else { columns.div_ceil(8) }];
+    fn records(&self, made: &mut Changes) -> Vec<Option<u64>> {
+        let columns = self.config.columns.len();
+        let mut all =
+            vec![u8::MAX; if self.config.rules.rows == 0 { 0 } else { columns.div_ceil(8) }];
         if let (Some(last), 1..) = (all.last_mut(), columns % 8) {
             *last >>= 8 - columns % 8;
         }
-        let mut numbers = vec![None; batch.len()];
+        let mut numbers = vec![None; self.batch.len()];
         let mut new = all.clone();
         for &row in &self.rows {
             let at = row as usize;
-            let collisions = self.postings.of_row(at);
+            let collisions = self.collisions.of_row(at);
             let named = collisions.len() < columns || self.inserted[at];
-            let kept = named || config.rules.same_id == SameId::Ignore;
+            let kept = named || self.config.rules.same_id == SameId::Ignore;
             if !kept || self.candidates.document(row).gone_from != NEVER {
                 continue;
             }
@@ -74,12 +60,12 @@ impl Judged {
             numbers[at] = Some(self.candidates.first + made.records.len() as u64);
             made.records.push(
                 Record {
-                    sequence: batch.sequences[at],
-                    time: dates.times[at],
-                    shingles: batch.shingles[at],
-                    sketch: if named { batch.sketch(at, config.slots) } else { &[] },
+                    sequence: self.batch.sequences[at],
+                    time: self.dates.times[at],
+                    shingles: self.batch.shingles[at],
+                    sketch: if named { self.batch.sketch(at, self.config.slots) } else { &[] },
                     new: if named { &new } else { &[] },
-                    id: batch.ids.get(at),
+                    id: self.batch.ids.get(at),
                 }
                 .pack(),
             );
@@ -111,8 +97,7 @@ impl Judged {
     fn move_document(&self, number: u64, some: &[Renewed], moves: &mut Moves, made: &mut Changes) {
         let there = |one: &&Renewed| self.buckets.get(one.bucket).entries.contains(&number);
         let held: Vec<&Renewed> = some.iter().filter(there).collect();
-        let Some(place) = self.candidates.place_if_known(number).filter(|_| !held.is_empty())
-        else {
+        let Some(place) = self.candidates.known(number).filter(|_| !held.is_empty()) else {
             return;
         };
         let other = self.candidates.first + made.records.len() as u64;
@@ -123,10 +108,9 @@ impl Judged {
         made.renewals.push((other, renewals));
     }
 
-    /// Write the buckets that have changed, without what is forgotten or too old after the batch.
+    /// Write the buckets that have changed, without what is forgotten or too old after the self.batch.
     fn buckets(
         &mut self,
-        config: &IndexConfig,
         numbers: &[Option<u64>],
         moves: &Moves,
         oldest: Option<i64>,
@@ -146,11 +130,11 @@ impl Judged {
                 made.postings.extend(number.map(posting));
                 continue; // There was no collision, after all.
             }
-            let column = config.columns[usize::from(held.column)];
+            let column = self.config.columns[usize::from(held.column)];
             let mut entries = Vec::with_capacity(held.entries.len());
             for &number in &held.entries {
                 // Nobody has looked at those that aren't known.
-                if let Some(place) = self.candidates.place_if_known(number) {
+                if let Some(place) = self.candidates.known(number) {
                     match self.candidates.live(place, column, NEVER - 1, oldest, reader)? {
                         Poll::Ready(true) => {}
                         Poll::Ready(false) => continue,
@@ -179,19 +163,13 @@ impl Judged {
     }
 
     /// Write the postings that nobody contests.
-    fn postings(
-        &self,
-        config: &IndexConfig,
-        batch: &Batch,
-        numbers: &[Option<u64>],
-        made: &mut Changes,
-    ) {
-        let collisions = self.postings.collisions.len();
-        made.postings.reserve(self.rows.len() * config.columns.len() - collisions);
-        for column in 0..config.columns.len() {
-            let keys = &batch.keys[column * batch.len()..(column + 1) * batch.len()];
+    fn postings(&self, numbers: &[Option<u64>], made: &mut Changes) {
+        let collisions = self.collisions.all.len();
+        made.postings.reserve(self.rows.len() * self.config.columns.len() - collisions);
+        for column in 0..self.config.columns.len() {
+            let keys = &self.batch.keys[column * self.batch.len()..(column + 1) * self.batch.len()];
             for (row, (&hash, number)) in keys.iter().zip(numbers).enumerate() {
-                if let (Some(number), false) = (*number, self.postings.collides(column, row)) {
+                if let (Some(number), false) = (*number, self.collisions.collides(column, row)) {
                     made.postings.push(NewPosting { column, hash, number, may_exist: false });
                 }
             }
@@ -201,7 +179,6 @@ impl Judged {
     /// Write the verdicts of documents that get a number.
     fn verdicts(
         &self,
-        config: &IndexConfig,
         numbers: &[Option<u64>],
         made: &mut Changes,
         reader: &mut impl IndexReader,
@@ -219,7 +196,7 @@ impl Judged {
                 .iter()
                 .map(|one| VerdictMatch {
                     sequence: one.sequence,
-                    similarity: config.measures.estimate(u32::from(one.equal)),
+                    similarity: self.config.measures.estimate(u32::from(one.equal)),
                     number: names[&one.sequence],
                     containment: one.containment,
                 })
@@ -229,13 +206,13 @@ impl Judged {
         Ok(Poll::Ready(()))
     }
 
-    /// Whether a document is forgotten at the end of the batch.
+    /// Whether a document is forgotten at the end of the self.batch.
     fn is_gone(&self, number: u64) -> bool {
-        let place = self.candidates.place_if_known(number);
+        let place = self.candidates.known(number);
         place.is_none_or(|place| self.candidates.document(place).gone_from != NEVER)
     }
 
-    /// The number of a document in the index, also of one of the batch.
+    /// The number of a document in the index, also of one of the self.batch.
     fn numbered(&self, number: u64, numbers: &[Option<u64>]) -> Option<u64> {
         match number.checked_sub(self.candidates.first) {
             None => Some(number),

@@ -21,7 +21,7 @@ pub struct Collision {
 /// The collisions of a batch, in sequence order, those of a document by column.
 #[derive(Debug, Default)]
 pub struct Collisions {
-    pub collisions: Vec<Collision>,
+    pub all: Vec<Collision>,
     /// Where the postings of each row begin, and after the last one.
     starts: Vec<usize>,
     words: usize,
@@ -85,7 +85,7 @@ impl Collisions {
     fn ordered(found: &[Collision], rows: usize, columns: usize) -> Self {
         let words = columns.div_ceil(64);
         let mut made = Self {
-            collisions: vec![Collision { row: 0, column: 0, bucket: 0 }; found.len()],
+            all: vec![Collision { row: 0, column: 0, bucket: 0 }; found.len()],
             starts: vec![0; rows + 1],
             words,
             bits: vec![0; rows * words],
@@ -101,7 +101,7 @@ impl Collisions {
         let mut next = made.starts.clone();
         for &posting in found {
             let place = &mut next[posting.row as usize];
-            made.collisions[*place] = posting;
+            made.all[*place] = posting;
             *place += 1;
         }
         made
@@ -109,7 +109,7 @@ impl Collisions {
 
     /// The collisions of a row.
     pub fn of_row(&self, row: usize) -> &[Collision] {
-        &self.collisions[self.starts[row]..self.starts[row + 1]]
+        &self.all[self.starts[row]..self.starts[row + 1]]
     }
 
     pub fn collides(&self, column: usize, row: usize) -> bool {

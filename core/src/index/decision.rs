@@ -12,6 +12,30 @@ pub struct Decision {
     pub changes: Changes,
     /// Those of the batch's forgotten ids of which the index had a document.
     pub known: Vec<Vec<u8>>,
+    /// What else is known of each query; none of a batch of documents.
+    pub answers: Vec<Answer>,
+}
+
+/// What a query met.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The buckets in which there was something, by column, the coarsest first.
+    pub met: Vec<MetBucket>,
+    /// How many documents it was compared with.
+    pub compared: u64,
+}
+
+/// A bucket that a query met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetBucket {
+    /// The place of its key's column.
+    pub column: usize,
+    /// 0 for the bucket of the key; from 1 for overflow buckets.
+    pub level: usize,
+    /// How many entries it has that are neither forgotten nor too old.
+    pub size: usize,
+    /// The sequence numbers of the matches that are in it, ascending.
+    pub holds: Vec<u64>,
 }
 
 /// A match of one document of the batch with an earlier one.

@@ -22,9 +22,8 @@ use super::batch::Batch;
 use super::clock::Clock;
 use super::config::IndexConfig;
 use super::decision::{Decision, Matches};
-use super::judge::Judgement;
+use super::judge::Judge;
 use super::overflow::LEVELS;
-use super::query::Query;
 use super::reader::{Damaged, Poll};
 use super::record::Record;
 use super::rules::{Rules, SameId};
@@ -164,11 +163,10 @@ impl MemoryIndex {
         for low in (0..count).step_by(TOGETHER) {
             let rows: Vec<usize> = (low..count.min(low + TOGETHER)).collect();
             let batch = Arc::new(self.batch(given, &rows, vec![0; rows.len()]));
-            let query = Query::new(self.config.clone(), batch.clone(), &Clock::default());
-            let mut query = query.map_err(Damaged)?.without_buckets();
+            let judge = Judge::query(self.config.clone(), batch.clone(), &Clock::default(), false);
             let mut reader = InMemory::new(self, &self.config, &looked, low);
-            let answers = here(query.step(&mut reader)?)?;
-            found.add(&answers.matches, &self.config, |place| (low + place) as i64);
+            let decision = here(judge.map_err(Damaged)?.step(&mut reader)?)?;
+            found.add(&decision.matches, &self.config, |place| (low + place) as i64);
         }
         Ok(found)
     }
@@ -266,10 +264,10 @@ impl MemoryIndex {
     }
 
     fn decide(&self, config: &Arc<IndexConfig>, batch: &Arc<Batch>) -> Result<Decision, Damaged> {
-        let judgement = Judgement::new(config.clone(), batch.clone(), &Clock::default());
+        let judge = Judge::new(config.clone(), batch.clone(), &Clock::default());
         let looked = Looked::up(self, config, &batch.keys, batch.len());
         let mut reader = InMemory::new(self, config, &looked, 0);
-        here(judgement.map_err(Damaged)?.step(&mut reader)?)
+        here(judge.map_err(Damaged)?.step(&mut reader)?)
     }
 
     fn append(&mut self, given: &Given, count: usize, rows: std::ops::Range<usize>) {

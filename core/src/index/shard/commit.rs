@@ -2,42 +2,20 @@
 //!
 //! Nothing changes before `Shard::apply`.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use super::checksum::verify_checksum;
 use super::fetch::Fetcher;
-use super::filter::{Part, Room};
-use super::id_chains::NewIds;
-use super::id_list::IdList;
-use super::keys::{self, number_key};
+use super::filter::Room;
+use super::id_chains::id_keys;
 use super::layout::MOST_DOCUMENTS;
-use super::memtable::Added;
 use super::merge::{Merge, Work};
-use super::record_pages::{RecordPage, page_key, page_of};
+use super::record_pages::page_of;
 use super::run_list::{ID_COLUMN, Merging, RunList};
-use super::slices::Dates;
-use super::write::Write;
-use super::{ReadKey, Shard, Writes};
-use crate::index::decision::Changes;
-use crate::index::reader::Damaged;
-
-/// What is decided about a batch, as far as it is stored.
-#[derive(Debug, Clone, Copy)]
-pub struct Decided<'a> {
-    /// The numbers of the batch's columns.
-    pub columns: &'a [u8],
-    pub changes: &'a Changes,
-    pub dates: Dates,
-}
-
-/// What a value is that was named.
-#[derive(Clone, Copy)]
-enum Purpose {
-    Id { place: usize, at: usize },
-    IdList(u64),
-    Source { work: usize, at: usize },
-    Forgotten(u64),
-}
+use super::write::{PendingWrite, Write};
+use super::{Shard, Writes};
+use crate::index::decision::{Changes, Decision};
+use crate::index::reader::{Damaged, Poll};
+use crate::index::record::Record;
 
 /// A write, while it is known what it has to read.
 pub struct Commit {
@@ -45,63 +23,32 @@ pub struct Commit {
     merges: Vec<Merge>,
     works: Vec<Work>,
     rooms: Vec<(u32, Room)>,
-    ids: NewIds,
-    pages: FxHashMap<u64, RecordPage>,
-    wants: Vec<(ReadKey, Purpose)>,
-    named: Vec<Purpose>,
-}
-
-/// What changes in memory once a write is in the store.
-#[derive(Default)]
-pub struct PendingWrite {
-    pub(super) list: Option<RunList>,
-    pub(super) merges: Vec<Merge>,
-    pub(super) rooms: Vec<(u32, Room)>,
-    pub(super) parts: Vec<Part>,
-    /// The runs that are asked from now on, and those that are not.
-    pub(super) asked: Vec<u32>,
-    pub(super) removed: Vec<u32>,
-    /// The first document of another memtable.
-    pub(super) emptied: Option<u64>,
-    pub(super) added: Vec<Added>,
-    /// The new records, one after the other, and where each ends.
-    pub(super) records: Vec<u8>,
-    pub(super) record_ends: Vec<usize>,
-    pub(super) last_page: Vec<Vec<u8>>,
-    pub(super) forgotten: Vec<u64>,
-    pub(super) grown: Vec<Changed>,
-}
-
-/// A changed bucket.
-pub(super) struct Changed {
-    /// Its column's number, and its key.
-    pub key: (u8, u64),
-    /// The time slice, then the bytes of what it has grown to; none if it is one posting.
-    pub grown: Option<Vec<u8>>,
-}
-
-impl PendingWrite {
-    /// About how many bytes it takes to apply it, beside those of the batch.
-    pub fn weight(&self, shard: &Shard) -> usize {
-        let filters: usize = self.parts.iter().map(|part| 8 * part.words.len()).sum();
-        let open = self.emptied.is_some() || shard.open.outgrown_by(&self.added);
-        filters + if open { shard.open.size_bytes() } else { 0 }
-    }
+    /// The keys of the ids of new documents; a document that is forgotten has none.
+    ids: Vec<Option<u64>>,
+    /// Those of them that earlier documents may have.
+    known_ids: FxHashSet<u64>,
+    /// The pages of records that forgotten documents leave.
+    pages: Vec<u64>,
 }
 
 impl Commit {
     /// Plan a write. An error says that something contradicts itself, or that the shard is full.
-    pub fn new(shard: &Shard, fetcher: &Fetcher, decided: Decided) -> Result<Self, Damaged> {
-        let changes = decided.changes;
+    pub fn new(
+        shard: &Shard,
+        fetcher: &mut Fetcher,
+        columns: &[u8],
+        decision: &Decision,
+    ) -> Result<Self, Damaged> {
+        let changes = &decision.changes;
         let mut list = shard.list.clone();
-        let begins = !decided.columns.is_empty() || !changes.records.is_empty();
+        let begins = !columns.is_empty() || !changes.records.is_empty();
         if list.columns.is_empty() && begins {
-            list.columns = decided.columns.to_vec();
+            list.columns = columns.to_vec();
             list.columns.sort_unstable();
             list.columns.push(ID_COLUMN);
             if !list.columns.is_sorted_by(|one, next| one < next) {
-                let got = decided.columns;
-                return Err(Damaged(format!("columns {got:?}: takes different ones below 251")));
+                let message = format!("columns {columns:?}: takes different ones below 251");
+                return Err(Damaged(message));
             }
         }
         let documents = changes.records.len() as u64;
@@ -116,97 +63,34 @@ impl Commit {
             let inserted = shard.inserted + documents;
             Some(Work::due(merges.swap_remove(place), plan, &list, inserted, documents))
         });
-        let works = works.collect();
-        let ids = NewIds::new(shard, fetcher, &changes.records)?;
-        let (pages, wants, named) = (FxHashMap::default(), Vec::new(), Vec::new());
-        let mut made = Self { list, merges, works, rooms, ids, pages, wants, named };
-        made.want_forgotten(shard, changes)?;
-        for (work, some) in made.works.iter_mut().enumerate() {
-            let reads = some.poll_reads(&made.list).into_iter().enumerate();
-            made.wants.extend(reads.map(|(at, reads)| (reads, Purpose::Source { work, at })));
-        }
-        made.want_ids();
-        Ok(made)
+        let works: Vec<Work> = works.collect();
+        fetcher.want_sources(works.iter().flat_map(|work| work.reads(&list)).collect());
+        let (ids, known_ids) = find_ids(shard, fetcher, &changes.records)?;
+        let pages = forgotten_pages(shard, changes)?;
+        Ok(Self { list, merges, works, rooms, ids, known_ids, pages })
     }
 
-    fn want_ids(&mut self) {
-        for (place, search) in self.ids.open() {
-            for (at, reads) in search.name(&self.list) {
-                self.wants.push((reads, Purpose::Id { place, at }));
+    /// Have the fetcher read what the write needs.
+    pub fn poll(&self, shard: &Shard, fetcher: &mut Fetcher) -> Result<Poll<()>, Damaged> {
+        let mut read = Poll::Ready(());
+        for &key in &self.known_ids {
+            if fetcher.newest_of_id(shard, key).is_pending() {
+                read = Poll::Pending;
             }
         }
-        for number in self.ids.open_lists(self.list.slices.first()) {
-            let reads = ReadKey { table: None, key: number_key(keys::ID_LISTS, number) };
-            self.wants.push((reads, Purpose::IdList(number)));
-        }
-    }
-
-    fn want_forgotten(&mut self, shard: &Shard, changes: &Changes) -> Result<(), Damaged> {
-        let (last, _) = page_of(shard.inserted);
-        let mut before = None;
-        for &number in &changes.forgotten {
-            let kept = (shard.list.slices.first()..shard.inserted).contains(&number);
-            if !kept || before.is_some_and(|before| before >= number) {
-                return Err(Damaged(format!("document {number} can't be forgotten")));
-            }
-            before = Some(number);
-        }
-        let mut pages: Vec<u64> = changes.forgotten.iter().map(|&n| page_of(n).0).collect();
-        pages.dedup();
-        for page in pages.into_iter().filter(|&page| page != last) {
-            let reads = ReadKey { table: None, key: page_key(page) };
-            self.wants.push((reads, Purpose::Forgotten(page)));
-        }
-        Ok(())
-    }
-
-    /// The keys that must be read next, by table and ascending; give all their values to `handle_values`.
-    pub fn poll_reads(&mut self) -> Vec<ReadKey> {
-        let mut wants = std::mem::take(&mut self.wants);
-        wants.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let (reads, named) = wants.into_iter().unzip();
-        self.named = named;
-        reads
-    }
-
-    /// Take the values of the keys that `poll_reads` returned last, in their order.
-    pub fn handle_values<'v>(
-        &mut self,
-        values: impl IntoIterator<Item = Option<&'v [u8]>>,
-    ) -> Result<(), Damaged> {
-        let mut values = values.into_iter();
-        for purpose in std::mem::take(&mut self.named) {
-            let value = values.next().ok_or_else(|| Damaged("a value wasn't given".into()))?;
-            match purpose {
-                Purpose::Id { place, at } => {
-                    if let Some(search) = self.ids.get_mut(place) {
-                        search.handle_values(&self.list, at, value)?;
-                    }
-                }
-                Purpose::IdList(number) => {
-                    let key = number_key(keys::ID_LISTS, number);
-                    let packed = value.map(|value| verify_checksum(&key, value)).transpose()?;
-                    let list = packed.map(|packed| IdList::unpack(number, packed)).transpose()?;
-                    self.ids.give_list(number, list);
-                }
-                Purpose::Source { work, at } => self.works[work].handle_values(at, value),
-                Purpose::Forgotten(page) => {
-                    let missing = || Damaged(format!("page {page} of the records is missing"));
-                    let found = RecordPage::unpack(page, value.ok_or_else(missing)?)?;
-                    self.pages.insert(page, found);
-                }
+        for &page in &self.pages {
+            if !fetcher.has_page(page) {
+                read = Poll::Pending;
             }
         }
-        self.want_ids();
-        Ok(())
+        Ok(read)
     }
 
     /// About how many bytes it takes to make the write, beside those of the batch.
-    pub fn weight(&self, shard: &Shard, decided: Decided) -> usize {
-        let merged: usize = self.works.iter().map(Work::bytes).sum();
-        let closes = shard.closes(decided.changes.records.len() as u64)
-            || self.list.slices.is_due(decided.dates.now, shard.settings.window);
-        merged + if closes { shard.open.size_bytes() } else { 0 }
+    pub fn weight(&self, shard: &Shard, fetcher: &Fetcher, decision: &Decision) -> usize {
+        let closes = shard.closes(decision.changes.records.len() as u64)
+            || self.list.slices.is_due(decision.dates.clock.now, shard.settings.window);
+        fetcher.source_bytes() + if closes { shard.memtable.size_bytes() } else { 0 }
     }
 
     /// Make the write, once there is nothing left to read.
@@ -214,22 +98,59 @@ impl Commit {
         self,
         shard: &Shard,
         fetcher: &Fetcher,
-        decided: Decided,
+        columns: &[u8],
+        decision: &Decision,
     ) -> Result<(Writes, PendingWrite), Damaged> {
-        let Self { list, merges, works, rooms, ids, pages, .. } = self;
+        let Self { list, merges, works, rooms, ids, .. } = self;
         let made = PendingWrite { merges, rooms, ..PendingWrite::default() };
         let begun = !list.columns.is_empty();
-        let mut write = Write::new(shard, fetcher, decided, list, made);
+        let mut write = Write::new(shard, fetcher, columns, decision, list, made);
+        let mut sources = fetcher.sources();
         for work in works {
-            write.merge(work)?;
+            write.merge(work, &mut sources)?;
         }
-        write.documents(&pages)?;
+        write.documents()?;
         if begun {
             write.postings(&ids)?;
             write.slices();
         }
         Ok(write.done())
     }
+}
+
+/// Look the ids of new documents up in memory: return the key of each, and those that may be here
+/// and weren't followed.
+fn find_ids(
+    shard: &Shard,
+    fetcher: &Fetcher,
+    records: &[Vec<u8>],
+) -> Result<(Vec<Option<u64>>, FxHashSet<u64>), Damaged> {
+    let kept: Vec<usize> = (0..records.len()).filter(|&at| !records[at].is_empty()).collect();
+    let unpacked = kept.iter().map(|&at| Record::unpack(&records[at]));
+    let unpacked = unpacked.collect::<Result<Vec<Record>, Damaged>>()?;
+    let found = id_keys(unpacked.iter().map(|record| record.id));
+    let mut keys = vec![None; records.len()];
+    for (&at, &key) in kept.iter().zip(&found) {
+        keys[at] = Some(key);
+    }
+    let hits = shard.id_slot().map(|slot| shard.hits(slot, &found)).unwrap_or_default();
+    let known = hits.into_iter().map(|(at, _)| found[at]);
+    Ok((keys, known.filter(|&key| fetcher.whole_chain(key).is_none()).collect()))
+}
+
+/// Return the pages of records that forgotten documents leave, but for the last one.
+fn forgotten_pages(shard: &Shard, changes: &Changes) -> Result<Vec<u64>, Damaged> {
+    let kept = shard.list.slices.first()..shard.inserted;
+    let ascend = changes.forgotten.is_sorted_by(|one, next| one < next);
+    if let Some(number) = changes.forgotten.iter().find(|number| !ascend || !kept.contains(number))
+    {
+        return Err(Damaged(format!("document {number} can't be forgotten")));
+    }
+    let (last, _) = page_of(shard.inserted);
+    let mut pages: Vec<u64> = changes.forgotten.iter().map(|&number| page_of(number).0).collect();
+    pages.dedup();
+    pages.retain(|&page| page != last);
+    Ok(pages)
 }
 
 /// Begin the merges that are due: of each level, one at a time.
@@ -261,7 +182,7 @@ impl Shard {
     /// Those of a write are in one run. A run has as nearly as possible the size that its filter
     /// and its pages are made for.
     pub(super) fn closes(&self, documents: u64) -> bool {
-        let has = self.inserted - self.open.first;
+        let has = self.inserted - self.memtable.first;
         let left = u64::from(self.list.run_documents).saturating_sub(has);
         has > 0 && 2 * left < documents
     }

@@ -7,7 +7,7 @@ use super::fetch::{Fetcher, Purpose};
 use super::id_list::IdList;
 use super::keys::{self, number_key};
 use super::recent::Age;
-use super::record_pages::{page_key, page_of};
+use super::record_pages::{RecordPage, page_key, page_of};
 use crate::index::reader::Damaged;
 
 impl Fetcher {
@@ -19,7 +19,7 @@ impl Fetcher {
     /// Return the record of a document, if it was read.
     pub(super) fn read_record(&self, number: u64) -> Option<&[u8]> {
         let (page, place) = page_of(number);
-        self.pages.get(&page)?.as_ref()?.get(place)
+        self.page(page)?.get(place)
     }
 
     /// Return whether the record of a document is at hand; else it will be read.
@@ -40,12 +40,22 @@ impl Fetcher {
             Some(Some(_)) => return Err(missing()),
             Some(None) => {}
             None if number >= shard.inserted => return Err(missing()),
-            None => {
-                self.pages.insert(page, None);
-                self.want(page_key(page), Purpose::Page(page));
-            }
+            None => drop(self.has_page(page)),
         }
         Ok(false)
+    }
+
+    /// Return whether a page of records is at hand; else it will be read.
+    pub(super) fn has_page(&mut self, page: u64) -> bool {
+        if let Entry::Vacant(unread) = self.pages.entry(page) {
+            unread.insert(None);
+            self.want(page_key(page), Purpose::Page(page));
+        }
+        self.page(page).is_some()
+    }
+
+    pub(super) fn page(&self, page: u64) -> Option<&RecordPage> {
+        self.pages.get(&page)?.as_ref()
     }
 
     /// Note that a record is asked for that is in memory.

@@ -85,13 +85,24 @@ pub struct Possible {
 /// What a value is that was named.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
-    Grown { bucket: u32, slice: u32 },
-    Posting { bucket: u32, at: usize },
+    Grown {
+        bucket: u32,
+        slice: u32,
+    },
+    Posting {
+        bucket: u32,
+        at: usize,
+    },
     Page(u64),
     Renewals(u64),
     Verdict(u64),
     IdList(u64),
-    NewestOfId { hash: u64, at: usize },
+    NewestOfId {
+        hash: u64,
+        at: usize,
+    },
+    /// A page that a merge reads.
+    Source(usize),
 }
 
 /// What has been read for a batch, and what has to be.
@@ -121,6 +132,8 @@ pub struct Fetcher {
     pub(super) verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
     pub(super) id_lists: FxHashMap<u64, Option<Option<IdList>>>,
     pub(super) chains: FxHashMap<u64, Chain>,
+    /// The pages that merges read, in the order in which they are taken.
+    sources: Vec<Option<Vec<u8>>>,
     /// The documents whose records were batch for and were read, or would go from memory.
     pub(super) read_records: Vec<u64>,
     pub(super) old_records: Vec<u64>,
@@ -336,6 +349,21 @@ impl Fetcher {
         self.wants.extend(reads.into_iter().map(|(at, reads)| (reads, purpose(at))));
     }
 
+    /// Have the pages be read that merges take.
+    pub(super) fn want_sources(&mut self, reads: Vec<ReadKey>) {
+        self.sources = vec![None; reads.len()];
+        self.wants.extend(reads.into_iter().zip((0..).map(Purpose::Source)));
+    }
+
+    pub(super) fn sources(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.sources.iter().map(Option::as_deref)
+    }
+
+    /// How long the pages are that merges take.
+    pub(super) fn source_bytes(&self) -> usize {
+        self.sources.iter().flatten().map(Vec::len).sum()
+    }
+
     /// The keys that must be read next, by table and ascending; give all their values to `handle_values`.
     pub fn poll_reads(&mut self) -> Vec<ReadKey> {
         let mut wants = std::mem::take(&mut self.wants);
@@ -429,6 +457,7 @@ impl Fetcher {
                 let list = packed.map(|packed| IdList::unpack(number, packed)).transpose()?;
                 self.id_lists.insert(number, Some(list));
             }
+            Purpose::Source(at) => self.sources[at] = value.map(<[u8]>::to_vec),
             Purpose::NewestOfId { hash, at } => {
                 if let Some(chain) = self.chains.get_mut(&hash) {
                     chain.search.handle_values(&shard.list, at, value)?;

@@ -8,11 +8,10 @@ use std::iter;
 
 use blake2b_simd::Hash;
 use blake2b_simd::many::{HashManyJob, hash_many};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::Shard;
 use super::fetch::Fetcher;
-use super::id_list::IdList;
 use super::search::Search;
 use crate::index::reader::{Damaged, Poll};
 use crate::index::record::Record;
@@ -114,15 +113,49 @@ impl Fetcher {
         shard: &Shard,
         id: &[u8],
     ) -> Result<Poll<Vec<u64>>, Damaged> {
-        let Some(slot) = shard.id_slot() else { return Ok(Poll::Ready(Vec::new())) };
         let key = id_keys(iter::once(id))[0];
-        let mut chain = self.chains.remove(&key).unwrap_or_else(|| {
-            Chain::new(Search::of(slot, key, shard.hit(slot, key).unwrap_or_default()))
-        });
+        let Some(mut chain) = self.take_chain(shard, key) else {
+            return Ok(Poll::Ready(Vec::new()));
+        };
         let followed = self.follow(shard, &mut chain);
         let found = chain.is_whole().then(|| chain.with_id(id));
         self.chains.insert(key, chain);
         followed.map(|()| found.map_or(Poll::Pending, Poll::Ready))
+    }
+
+    /// Take the chain of a key out of the fetcher; none before the first write.
+    fn take_chain(&mut self, shard: &Shard, key: u64) -> Option<Chain> {
+        let slot = shard.id_slot()?;
+        let new = || Chain::new(Search::of(slot, key, shard.hit(slot, key).unwrap_or_default()));
+        Some(self.chains.remove(&key).unwrap_or_else(new))
+    }
+
+    /// Have the newest document with a key of its id be found, and its list be read.
+    pub(super) fn newest_of_id(&mut self, shard: &Shard, key: u64) -> Poll<()> {
+        let Some(mut chain) = self.take_chain(shard, key) else { return Poll::Ready(()) };
+        let begun = self.begin(shard, &mut chain);
+        let newest = chain.newest;
+        self.chains.insert(key, chain);
+        match newest {
+            _ if !begun => Poll::Pending,
+            Some(number) if self.id_list(number).is_none() => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Find the newest document of a chain; return whether that is done.
+    fn begin(&mut self, shard: &Shard, chain: &mut Chain) -> bool {
+        if !chain.begun {
+            if !chain.search.is_over() {
+                self.want_newest(chain.search.hash, chain.search.name(&shard.list));
+                return false;
+            }
+            chain.begun = true;
+            let first = shard.list.slices.first();
+            chain.newest = chain.search.found().filter(|&number| number >= first);
+            chain.newest.into_iter().for_each(|number| chain.add(number, true));
+        }
+        true
     }
 
     /// The documents with a key of their ids, if all of them are known.
@@ -133,14 +166,8 @@ impl Fetcher {
     /// Follow a chain as far as possible, and name what has to be read.
     fn follow(&mut self, shard: &Shard, chain: &mut Chain) -> Result<(), Damaged> {
         let first = shard.list.slices.first();
-        if !chain.begun {
-            if !chain.search.is_over() {
-                self.want_newest(chain.search.hash, chain.search.name(&shard.list));
-                return Ok(());
-            }
-            chain.begun = true;
-            chain.newest = chain.search.found().filter(|&number| number >= first);
-            chain.newest.into_iter().for_each(|number| chain.add(number, true));
+        if !self.begin(shard, chain) {
+            return Ok(());
         }
         for number in std::mem::take(&mut chain.open_lists) {
             match self.id_list(number) {
@@ -178,80 +205,5 @@ impl Fetcher {
             chain.open.append(&mut missing);
             return Ok(());
         }
-    }
-}
-
-/// The keys of new documents' ids, and the lists of the earlier documents with them.
-pub struct NewIds {
-    /// By place among the new records; a document that is forgotten has none.
-    keys: Vec<Option<u64>>,
-    /// Those that may be here, unless their chains were followed; by key, the place.
-    searches: Vec<Search>,
-    search_of: FxHashMap<u64, usize>,
-    lists: FxHashMap<u64, Option<IdList>>,
-}
-
-impl NewIds {
-    /// Look all ids up in memory.
-    pub fn new(shard: &Shard, fetcher: &Fetcher, records: &[Vec<u8>]) -> Result<Self, Damaged> {
-        let kept = records.iter().enumerate().filter(|(_, record)| !record.is_empty());
-        let mut places = Vec::with_capacity(records.len());
-        let mut ids = Vec::with_capacity(records.len());
-        for (place, record) in kept {
-            places.push(place);
-            ids.push(Record::unpack(record)?.id);
-        }
-        let of_places = id_keys(ids.into_iter());
-        let mut keys = vec![None; records.len()];
-        for (&place, &key) in places.iter().zip(&of_places) {
-            keys[place] = Some(key);
-        }
-        let (mut searches, mut search_of) = (Vec::new(), FxHashMap::default());
-        if let Some(slot) = shard.id_slot() {
-            for (at, hit) in shard.hits(slot, &of_places) {
-                let key = of_places[at];
-                if fetcher.whole_chain(key).is_none() && !search_of.contains_key(&key) {
-                    search_of.insert(key, searches.len());
-                    searches.push(Search::of(slot, key, hit));
-                }
-            }
-        }
-        Ok(Self { keys, searches, search_of, lists: FxHashMap::default() })
-    }
-
-    /// The searches that aren't over, by place.
-    pub fn open(&mut self) -> impl Iterator<Item = (usize, &mut Search)> {
-        self.searches.iter_mut().enumerate().filter(|(_, search)| !search.is_over())
-    }
-
-    pub fn get_mut(&mut self, place: usize) -> Option<&mut Search> {
-        self.searches.get_mut(place)
-    }
-
-    /// The documents from `first` on that were found, and whose lists weren't asked for. They are
-    /// asked for now.
-    pub fn open_lists(&mut self, first: u64) -> Vec<u64> {
-        let Self { searches, lists, .. } = self;
-        let found = searches.iter().filter(|search| search.is_over()).filter_map(Search::found);
-        let new = found.filter(|&number| number >= first && !lists.contains_key(&number));
-        let new: Vec<u64> = new.collect();
-        self.lists.extend(new.iter().map(|&number| (number, None)));
-        new
-    }
-
-    pub fn give_list(&mut self, number: u64, list: Option<IdList>) {
-        self.lists.insert(number, list);
-    }
-
-    /// The keys of the documents that have one, by place.
-    pub fn keys(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.keys.iter().enumerate().filter_map(|(place, key)| Some((place, (*key)?)))
-    }
-
-    /// The newest stored document of a key, from `first` on, and its list if there is one.
-    pub fn newest(&self, key: u64, first: u64) -> Option<(u64, Option<&IdList>)> {
-        let found = self.searches[*self.search_of.get(&key)?].found();
-        let number = found.filter(|&number| number >= first)?;
-        Some((number, self.lists.get(&number).and_then(Option::as_ref)))
     }
 }

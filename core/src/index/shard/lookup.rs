@@ -48,7 +48,7 @@ impl Runs {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hit {
     /// Its document, if it is in the memtable.
-    pub open: Option<u64>,
+    pub memtable: Option<u64>,
     /// The runs that may have it.
     pub runs: Runs,
 }
@@ -58,7 +58,7 @@ impl Shard {
     /// none.
     pub fn hits(&self, slot: u8, hashes: &[u64]) -> Vec<(usize, Hit)> {
         let (mut opens, mut runs) = (Vec::new(), Vec::new());
-        self.open.find_each(slot, hashes, false, |at, number| opens.push((at, number)));
+        self.memtable.find_each(slot, hashes, false, |at, number| opens.push((at, number)));
         self.filters.find(slot, hashes, |at, run| runs.push((at, run)));
         runs.sort_unstable();
         let mut hits = Vec::with_capacity(opens.len() + runs.len());
@@ -66,13 +66,13 @@ impl Shard {
         for some in runs.chunk_by(|one, next| one.0 == next.0) {
             let at = some[0].0;
             while let Some((before, number)) = opens.next_if(|open| open.0 < at) {
-                hits.push((before, Hit { open: Some(number), runs: Runs::default() }));
+                hits.push((before, Hit { memtable: Some(number), runs: Runs::default() }));
             }
-            let open = opens.next_if(|open| open.0 == at).map(|(_, number)| number);
-            hits.push((at, Hit { open, runs: Runs::of(&self.list, some) }));
+            let memtable = opens.next_if(|open| open.0 == at).map(|(_, number)| number);
+            hits.push((at, Hit { memtable, runs: Runs::of(&self.list, some) }));
         }
         let rest =
-            opens.map(|(at, number)| (at, Hit { open: Some(number), runs: Runs::default() }));
+            opens.map(|(at, number)| (at, Hit { memtable: Some(number), runs: Runs::default() }));
         hits.extend(rest);
         hits
     }
@@ -87,7 +87,8 @@ impl Shard {
         let marks: Vec<u64> = hashes.iter().map(|&hash| marked(hash)).collect();
         let slices = &self.list.slices;
         let mut grown = vec![Vec::new(); marks.len()];
-        self.open.find_each(slot, &marks, true, |at, _| grown[at].push(slices.current().number));
+        self.memtable
+            .find_each(slot, &marks, true, |at, _| grown[at].push(slices.current().number));
         self.filters.find(slot, &marks, |at, run| {
             if let Some(run) = self.list.run(run) {
                 let (first, last) =

@@ -85,8 +85,6 @@ impl Merge {
 pub struct Work {
     plan: Merging,
     merge: Merge,
-    /// What has been given of the source pages, by step, page and run.
-    pages: Vec<Option<Vec<u8>>>,
     steps: u32,
 }
 
@@ -109,32 +107,22 @@ impl Work {
         documents: u64,
     ) -> Self {
         let steps = merge.due(plan, list, inserted, documents);
-        Self { plan: plan.clone(), merge, pages: Vec::new(), steps }
+        Self { plan: plan.clone(), merge, steps }
     }
 
-    /// The source pages of these steps, in the order in which they are given.
-    pub fn poll_reads(&mut self, list: &RunList) -> Vec<ReadKey> {
+    /// The source pages of these steps, in the order in which `done` takes them.
+    pub fn reads(&self, list: &RunList) -> Vec<ReadKey> {
         let mut reads = Vec::new();
         for step in self.merge.next..self.merge.next + self.steps {
             let (slot, pages) = self.pages_of(list, step);
             for page in pages {
-                for &run in &self.plan.sources {
+                reads.extend(self.plan.sources.iter().map(|&run| {
                     let key = Place { run, slot, page }.key(PAGES);
-                    reads.push(ReadKey { table: Some(run), key });
-                }
+                    ReadKey { table: Some(run), key }
+                }));
             }
         }
-        self.pages = vec![None; reads.len()];
         reads
-    }
-
-    /// How long the pages are that were given.
-    pub fn bytes(&self) -> usize {
-        self.pages.iter().flatten().map(Vec::len).sum()
-    }
-
-    pub fn handle_values(&mut self, place: usize, page: Option<&[u8]>) {
-        self.pages[place] = page.map(<[u8]>::to_vec);
     }
 
     /// The slot of a step's column, and its pages in the runs that are read.
@@ -146,23 +134,25 @@ impl Work {
         ((step / groups) as u8, first..first + each)
     }
 
-    /// Do the steps.
-    pub fn done(mut self, list: &RunList) -> Result<Worked, Damaged> {
+    /// Do the steps; `pages` begins with the values of `reads`.
+    pub fn done<'a>(
+        mut self,
+        list: &RunList,
+        pages: &mut impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<Worked, Damaged> {
         let (from, to) = (list.shape(self.plan.level), list.shape(self.plan.level + 1));
         let (target, fan_in) = (self.plan.target, FAN_IN as u32);
-        let mut given = std::mem::take(&mut self.pages).into_iter();
         let (mut parts, mut tables) = (Vec::new(), Vec::<TableWrite>::new());
         let mut written: Vec<(Key, Vec<u8>)> = Vec::new();
         let total = steps(from, list.columns.len());
         for step in self.merge.next..self.merge.next + self.steps {
-            let (slot, pages) = self.pages_of(list, step);
-            let into = pages.start * fan_in..pages.end * fan_in;
+            let (slot, range) = self.pages_of(list, step);
+            let into = range.start * fan_in..range.end * fan_in;
             let mut postings = Vec::new();
-            for page in pages {
-                let some: Vec<_> = given.by_ref().take(self.plan.sources.len()).collect();
-                let mut unpacked = Vec::with_capacity(some.len());
-                for (&run, packed) in self.plan.sources.iter().zip(&some) {
-                    if let Some(packed) = packed {
+            for page in range {
+                let mut unpacked = Vec::with_capacity(self.plan.sources.len());
+                for &run in &self.plan.sources {
+                    if let Some(packed) = pages.next().flatten() {
                         unpacked.push(Page::unpack(Place { run, slot, page }, from, packed)?);
                     }
                 }

@@ -78,7 +78,6 @@ mod write;
 
 use keys::{Key, Range};
 
-use self::commit::{Changed, PendingWrite};
 use self::fetch::Fetcher;
 use self::filter::Filters;
 use self::layout::{pack_bucket, unpack_bucket};
@@ -87,6 +86,7 @@ use self::merge::Merge;
 use self::recent::{Age, Recent};
 use self::record_pages::{DOCUMENTS_A_PAGE, page_of};
 use self::run_list::RunList;
+use self::write::{Changed, PendingWrite};
 use crate::index::reader::Bucket;
 
 /// What a shard is made for. It is the same whenever it is opened, but for `run_documents`, which
@@ -142,7 +142,7 @@ pub struct Shard {
     list: RunList,
     merges: Vec<Merge>,
     filters: Filters,
-    open: Memtable,
+    memtable: Memtable,
     /// How many writes have added to the memtable.
     memtable_writes: u64,
     /// The number that the next document gets.
@@ -178,7 +178,7 @@ impl Shard {
         if let Some(list) = prepared.list {
             if self.list.columns.is_empty() && !list.columns.is_empty() {
                 self.filters = Filters::new(list.columns.len(), list.run_documents);
-                self.open = Memtable::new(list.columns.len(), self.inserted);
+                self.memtable = Memtable::new(list.columns.len(), self.inserted);
             }
             self.list = list;
         }
@@ -190,11 +190,11 @@ impl Shard {
         prepared.asked.iter().for_each(|&run| self.filters.ask(run));
         prepared.removed.iter().for_each(|&run| self.filters.remove(run));
         if let Some(first) = prepared.emptied {
-            self.open.empty(first);
+            self.memtable.empty(first);
             self.memtable_writes = 0;
         }
         if !prepared.added.is_empty() {
-            self.open.put(&prepared.added);
+            self.memtable.put(&prepared.added);
             self.memtable_writes += 1;
         }
         let mut start = 0;

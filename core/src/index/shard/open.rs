@@ -22,7 +22,7 @@ pub struct Opening {
     inserted: u64,
     list: RunList,
     filters: Filters,
-    open: Memtable,
+    memtable: Memtable,
     memtable_writes: u64,
     all_kept: bool,
     last_page: Vec<Vec<u8>>,
@@ -52,7 +52,7 @@ impl Opening {
             inserted,
             filters: Filters::new(0, list.run_documents),
             list,
-            open: Memtable::new(0, 0),
+            memtable: Memtable::new(0, 0),
             memtable_writes: 0,
             all_kept: true,
             last_page: Vec::new(),
@@ -94,7 +94,7 @@ impl Opening {
         if latest > end || self.list.columns.is_empty() && end > 0 {
             return Err(Damaged(format!("its list of runs can't be that of {end} documents")));
         }
-        self.open = Memtable::new(self.list.columns.len(), first);
+        self.memtable = Memtable::new(self.list.columns.len(), first);
         self.filters = Filters::new(self.list.columns.len(), self.list.run_documents);
         self.expect()
     }
@@ -185,7 +185,7 @@ impl Opening {
         }
         self.memtable_writes += 1;
         let added = unpack_added(packed, self.list.columns.len())?;
-        let first = self.open.first;
+        let first = self.memtable.first;
         let end = self.inserted.max(first.saturating_add(1));
         let is_here = |one: &Added| {
             let low = one.posting.document & !super::run::MARK;
@@ -196,7 +196,7 @@ impl Opening {
                 format!("a posting of the memtable isn't of documents {first} to before {end}");
             return Err(Damaged(what));
         }
-        self.open.put(&added);
+        self.memtable.put(&added);
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl Opening {
             merges: self.list.merging.iter().map(Merge::of).collect(),
             list: self.list,
             filters: self.filters,
-            open: self.open,
+            memtable: self.memtable,
             memtable_writes: self.memtable_writes,
             inserted: self.inserted,
             all_kept: self.all_kept,

@@ -5,127 +5,124 @@
 
 use std::sync::Arc;
 
-use super::commit::{Commit, Decided, PendingWrite};
+use super::commit::Commit;
 use super::fetch::{BatchKeys, Fetcher};
 use super::reader::ShardReader;
-use super::slices::Dates;
+use super::write::PendingWrite;
 use super::{ReadKey, Shard, Writes};
 use crate::index::batch::Batch;
 use crate::index::clock::Clock;
 use crate::index::config::IndexConfig;
 use crate::index::decision::Decision;
-use crate::index::judge::Judgement;
-use crate::index::query::{Answers, Query};
+use crate::index::judge::Judge;
 use crate::index::reader::{Damaged, Poll};
 
 /// Steps in a row that need nothing and come to nothing. A few may; more would never end.
 const MOST_IDLE: usize = 8;
 
-/// The keys that must be read now, and what was read so far.
-struct Rounds {
-    config: Arc<IndexConfig>,
-    batch: Arc<Batch>,
-    fetcher: Fetcher,
-    /// Shared, so that whoever asks for them needs no lock while they are copied.
-    reads: Arc<Vec<ReadKey>>,
-}
-
-impl Rounds {
-    fn new(shard: &Shard, config: Arc<IndexConfig>, batch: Arc<Batch>) -> Result<Self, Damaged> {
-        let fetcher = Fetcher::new(shard, BatchKeys::of(&config, &batch))?;
-        Ok(Self { config, batch, fetcher, reads: Arc::default() })
-    }
-
-    fn handle_values<'v>(
-        &mut self,
-        shard: &Shard,
-        values: impl IntoIterator<Item = Option<&'v [u8]>>,
-    ) -> Result<(), Damaged> {
-        self.reads = Arc::default();
-        self.fetcher.handle_values(shard, BatchKeys::of(&self.config, &self.batch), values)
-    }
-
-    /// Go on until keys have to be read, or a step has a result.
-    fn go_on<T>(
-        &mut self,
-        shard: &Shard,
-        mut step: impl FnMut(&mut ShardReader) -> Result<Poll<T>, Damaged>,
-    ) -> Result<Option<T>, Damaged> {
-        for _ in 0..MOST_IDLE {
-            if self.reads.is_empty() {
-                self.reads = self.fetcher.poll_reads().into();
-            }
-            if !self.reads.is_empty() {
-                return Ok(None);
-            }
-            let batch = BatchKeys::of(&self.config, &self.batch);
-            if let Poll::Ready(found) =
-                step(&mut ShardReader::new(shard, batch, &mut self.fetcher))?
-            {
-                return Ok(Some(found));
-            }
-        }
-        Err(Damaged("a judgement waits for what is never read".into()))
-    }
-}
-
 enum Stage {
-    Judging(Box<Judgement>),
+    Judging(Box<Judge>),
     Judged,
-    Commit(Box<Commit>),
+    Committing(Box<Commit>),
     Written(Box<PendingWrite>),
     /// A step has failed.
     Failed,
 }
 
-/// A batch that is judged, and the write of what is decided.
+/// A batch that is judged, and the write of what is decided; or queries, which have no write.
 pub struct Plan {
-    rounds: Rounds,
+    config: Arc<IndexConfig>,
+    batch: Arc<Batch>,
+    fetcher: Fetcher,
+    /// The keys that must be read now. They are shared, so that whoever asks for them needs no lock
+    /// while they are copied.
+    reads: Arc<Vec<ReadKey>>,
     stage: Stage,
     decision: Arc<Decision>,
-    /// Whether a write is wanted, too.
+    /// Whether a write is to be made, too.
     is_to_write: bool,
 }
 
 impl Plan {
-    /// Look a batch up in memory. It must be of the config's shape; see `Batch::check`.
+    /// Look a batch up in memory. It must be of the configuration's shape; see `Batch::check`.
     pub fn new(
         shard: &Shard,
         config: Arc<IndexConfig>,
         batch: Arc<Batch>,
         clock: &Clock,
     ) -> Result<Self, Damaged> {
-        let judgement = Judgement::new(config.clone(), batch.clone(), clock).map_err(Damaged)?;
-        let stage = Stage::Judging(Box::new(judgement));
-        let rounds = Rounds::new(shard, config, batch)?;
-        Ok(Self { rounds, stage, decision: Arc::default(), is_to_write: false })
+        let judge = Judge::new(config.clone(), batch.clone(), clock);
+        Self::of(shard, config, batch, judge)
+    }
+
+    /// The same of queries, which change nothing.
+    pub fn query(
+        shard: &Shard,
+        config: Arc<IndexConfig>,
+        batch: Arc<Batch>,
+        clock: &Clock,
+    ) -> Result<Self, Damaged> {
+        let judge = Judge::query(config.clone(), batch.clone(), clock, true);
+        Self::of(shard, config, batch, judge)
+    }
+
+    fn of(
+        shard: &Shard,
+        config: Arc<IndexConfig>,
+        batch: Arc<Batch>,
+        judge: Result<Judge, String>,
+    ) -> Result<Self, Damaged> {
+        let stage = Stage::Judging(Box::new(judge.map_err(Damaged)?));
+        let fetcher = Fetcher::new(shard, BatchKeys::of(&config, &batch))?;
+        let (reads, decision) = (Arc::default(), Arc::default());
+        Ok(Self { config, batch, fetcher, reads, stage, decision, is_to_write: false })
     }
 
     /// Go on as far as possible; return the keys that must be read then, by table and ascending.
     ///
     /// There are none once the batch was judged, and after `prepare` once there can be a write.
     pub fn poll_reads(&mut self, shard: &Shard) -> Result<&[ReadKey], Damaged> {
-        let mut stage = std::mem::replace(&mut self.stage, Stage::Failed);
-        if let Stage::Judging(judgement) = &mut stage
-            && let Some(decision) = self.rounds.go_on(shard, |reader| judgement.step(reader))?
-        {
-            self.decision = decision.into();
-            stage = Stage::Judged;
+        let stage = std::mem::replace(&mut self.stage, Stage::Failed);
+        self.stage = self.advance(shard, stage)?;
+        Ok(&self.reads)
+    }
+
+    fn advance(&mut self, shard: &Shard, mut stage: Stage) -> Result<Stage, Damaged> {
+        for _ in 0..MOST_IDLE {
+            if self.reads.is_empty() {
+                self.reads = self.fetcher.poll_reads().into();
+            }
+            if !self.reads.is_empty() {
+                return Ok(stage);
+            }
+            match &mut stage {
+                Stage::Judging(judge) => {
+                    let batch = BatchKeys::of(&self.config, &self.batch);
+                    let mut reader = ShardReader::new(shard, batch, &mut self.fetcher);
+                    if let Poll::Ready(decision) = judge.step(&mut reader)? {
+                        self.decision = decision.into();
+                        stage = Stage::Judged;
+                    }
+                }
+                Stage::Judged if self.is_to_write => {
+                    let Self { fetcher, config, decision, .. } = self;
+                    let commit = Commit::new(shard, fetcher, &config.columns, decision)?;
+                    stage = Stage::Committing(Box::new(commit));
+                }
+                Stage::Committing(commit) => {
+                    if commit.poll(shard, &mut self.fetcher)?.is_ready() {
+                        return Ok(stage);
+                    }
+                }
+                Stage::Judged | Stage::Written(_) | Stage::Failed => return Ok(stage),
+            }
         }
-        if let (Stage::Judged, true) = (&stage, self.is_to_write) {
-            stage =
-                Stage::Commit(Box::new(Commit::new(shard, &self.rounds.fetcher, self.decided())?));
-        }
-        if let (Stage::Commit(preparing), true) = (&mut stage, self.open().is_empty()) {
-            self.rounds.reads = preparing.poll_reads().into();
-        }
-        self.stage = stage;
-        Ok(&self.rounds.reads)
+        Err(Damaged("a plan waits for what is never read".into()))
     }
 
     /// The keys that `poll_reads` returned last, whose values `handle_values` takes.
     pub fn open(&self) -> &Arc<Vec<ReadKey>> {
-        &self.rounds.reads
+        &self.reads
     }
 
     /// Take the values of the keys that `poll_reads` returned last, in their order.
@@ -134,29 +131,18 @@ impl Plan {
         shard: &Shard,
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
-        let given = match &mut self.stage {
-            Stage::Commit(preparing) => {
-                self.rounds.reads = Arc::default();
-                preparing.handle_values(values)
-            }
-            _ => self.rounds.handle_values(shard, values),
-        };
-        given.inspect_err(|_| self.stage = Stage::Failed)
+        self.reads = Arc::default();
+        let batch = BatchKeys::of(&self.config, &self.batch);
+        let taken = self.fetcher.handle_values(shard, batch, values);
+        taken.inspect_err(|_| self.stage = Stage::Failed)
     }
 
-    /// The decision, once nothing is wanted for it.
+    /// The decision, once nothing has to be read for it.
     pub fn decision(&self) -> Option<&Arc<Decision>> {
         match self.stage {
             Stage::Judging(_) | Stage::Failed => None,
-            Stage::Judged | Stage::Commit(_) | Stage::Written(_) => Some(&self.decision),
+            Stage::Judged | Stage::Committing(_) | Stage::Written(_) => Some(&self.decision),
         }
-    }
-
-    fn decided(&self) -> Decided<'_> {
-        let dates = &self.decision.dates;
-        let dates = Dates { now: dates.clock.now, latest: dates.latest };
-        let columns = &self.rounds.config.columns;
-        Decided { columns, changes: &self.decision.changes, dates }
     }
 
     /// Have the write of the decision prepared, too.
@@ -172,10 +158,11 @@ impl Plan {
             return Ok(None);
         }
         match std::mem::replace(&mut self.stage, Stage::Failed) {
-            Stage::Commit(preparing) => {
-                let made = preparing.finish(shard, &self.rounds.fetcher, self.decided())?;
-                let (writes, prepared) = made;
-                self.stage = Stage::Written(Box::new(prepared));
+            Stage::Committing(commit) => {
+                let Self { fetcher, config, decision, .. } = self;
+                let made = commit.finish(shard, fetcher, &config.columns, decision)?;
+                let (writes, pending) = made;
+                self.stage = Stage::Written(Box::new(pending));
                 Ok(Some((writes, &self.decision.dates.clock)))
             }
             other => {
@@ -188,10 +175,10 @@ impl Plan {
     /// About how many bytes the next step works on beside those of the batch.
     pub fn weight(&self, shard: &Shard) -> usize {
         match &self.stage {
-            Stage::Judging(_) | Stage::Failed => self.rounds.fetcher.given_bytes(),
+            Stage::Judging(_) | Stage::Failed => self.fetcher.given_bytes(),
             Stage::Judged => 0,
-            Stage::Commit(preparing) => preparing.weight(shard, self.decided()),
-            Stage::Written(prepared) => prepared.weight(shard),
+            Stage::Committing(commit) => commit.weight(shard, &self.fetcher, &self.decision),
+            Stage::Written(pending) => pending.weight(shard),
         }
     }
 
@@ -203,62 +190,9 @@ impl Plan {
     /// Apply the write, which is in the store; return the clock after it, or none if there is no
     /// write.
     pub fn apply(self, shard: &mut Shard) -> Option<Clock> {
-        let Stage::Written(prepared) = self.stage else { return None };
-        shard.apply(self.rounds.fetcher, *prepared);
+        let Stage::Written(pending) = self.stage else { return None };
+        shard.apply(self.fetcher, *pending);
         Some(self.decision.dates.clock.clone())
-    }
-}
-
-/// Queries, which change nothing.
-pub struct Inquiry {
-    rounds: Rounds,
-    query: Query,
-    answers: Option<Arc<Answers>>,
-}
-
-impl Inquiry {
-    /// Look queries up in memory. The batch must be of the config's shape; see `Batch::check`.
-    pub fn new(
-        shard: &Shard,
-        config: Arc<IndexConfig>,
-        batch: Arc<Batch>,
-        clock: &Clock,
-    ) -> Result<Self, Damaged> {
-        let query = Query::new(config.clone(), batch.clone(), clock).map_err(Damaged)?;
-        Ok(Self { rounds: Rounds::new(shard, config, batch)?, query, answers: None })
-    }
-
-    /// Go on as far as possible; return the keys that must be read then: none once there are answers.
-    pub fn poll_reads(&mut self, shard: &Shard) -> Result<&[ReadKey], Damaged> {
-        if self.answers.is_none() {
-            let Self { rounds, query, .. } = self;
-            self.answers = rounds.go_on(shard, |reader| query.step(reader))?.map(Arc::new);
-        }
-        Ok(&self.rounds.reads)
-    }
-
-    /// The keys that `poll_reads` returned last, whose values `handle_values` takes.
-    pub fn open(&self) -> &Arc<Vec<ReadKey>> {
-        &self.rounds.reads
-    }
-
-    /// About how many bytes the next step works on beside those of the batch.
-    pub fn weight(&self) -> usize {
-        self.rounds.fetcher.given_bytes()
-    }
-
-    /// Take the values of the keys that `poll_reads` returned last, in their order.
-    pub fn handle_values<'v>(
-        &mut self,
-        shard: &Shard,
-        values: impl IntoIterator<Item = Option<&'v [u8]>>,
-    ) -> Result<(), Damaged> {
-        self.rounds.handle_values(shard, values)
-    }
-
-    /// The answers, once nothing is wanted.
-    pub fn answers(&self) -> Option<&Arc<Answers>> {
-        self.answers.as_ref()
     }
 }
 
@@ -342,7 +276,7 @@ mod tests {
             let mut held = 0;
             while let reads @ [_, ..] = &plan.poll_reads(&shard).unwrap().to_vec()[..] {
                 plan.handle_values(&shard, memory.get(reads)).unwrap();
-                held = held.max(plan.rounds.fetcher.held_bytes());
+                held = held.max(plan.fetcher.held_bytes());
             }
             found.push((held, plan.decision().unwrap().counts));
         }

@@ -343,7 +343,7 @@ mod tests {
             list.slices.begin(first, Some(first as i64));
         }
         assert_eq!(list.to_merge(0), None);
-        list.slices.note(super::super::slices::Dates { now: Some(200), latest: 300 }, Some(10));
+        list.slices.note(Some(200), 300, Some(10));
         assert_eq!(list.slices.drop(Some(200), Some(10)), 3);
         assert_eq!(list.drop_dead().len(), 5);
         assert_eq!(list.runs[0].first, 96);

@@ -27,7 +27,7 @@ pub struct Search {
 
 impl Search {
     pub fn of(slot: u8, hash: u64, hit: Hit) -> Self {
-        let found = hit.open.map(|number| (0, number));
+        let found = hit.memtable.map(|number| (0, number));
         let runs = if found.is_some() { Runs::default() } else { hit.runs };
         Self { slot, hash, runs, named: 0, given: 0, found }
     }

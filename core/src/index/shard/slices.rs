@@ -11,15 +11,6 @@ const STEPS_A_WINDOW: i64 = 64;
 /// In place of a time that isn't known.
 pub const NO_TIME: i64 = i64::MIN;
 
-/// What a batch says about the time, in ms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dates {
-    /// What is now after the batch; none if that isn't known yet.
-    pub now: Option<i64>,
-    /// The latest time of an entry that was inserted or renewed; `NO_TIME` if there is none.
-    pub latest: i64,
-}
-
 /// A time slice: its number, its first document, and what was now at its beginning, in ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeSlice {
@@ -81,22 +72,23 @@ impl TimeSlices {
         }
     }
 
-    /// Note what was inserted into the current time slice.
+    /// Note what was inserted into the current time slice: what is now after it, and the latest time
+    /// of an entry that was inserted or renewed (`NO_TIME`: there is none).
     ///
     /// Its latest time is rounded up, so that time slices seldom change.
-    pub fn note(&mut self, dates: Dates, window: Option<i64>) {
+    pub fn note(&mut self, now: Option<i64>, latest: i64, window: Option<i64>) {
         let place = self.0.len() - 1;
         let slice = &mut self.0[place];
-        slice.since = slice.since.or(dates.now);
-        if let (Some(_), Some(window)) = (dates.now, window)
-            && dates.latest != NO_TIME
+        slice.since = slice.since.or(now);
+        if let (Some(_), Some(window)) = (now, window)
+            && latest != NO_TIME
         {
             let step = (window / STEPS_A_WINDOW).max(1);
-            let up = match dates.latest.rem_euclid(step) {
+            let up = match latest.rem_euclid(step) {
                 0 => 0,
                 over => step - over,
             };
-            slice.latest = slice.latest.max(dates.latest.saturating_add(up));
+            slice.latest = slice.latest.max(latest.saturating_add(up));
         }
     }
 
@@ -131,9 +123,9 @@ mod tests {
     #[test]
     fn eras_follow_the_time_and_are_dropped_a_window_later() {
         let mut slices = TimeSlices::default();
-        slices.note(Dates { now: None, latest: NO_TIME }, WINDOW);
+        slices.note(None, NO_TIME, WINDOW);
         assert!(!slices.is_due(Some(10_000), WINDOW));
-        slices.note(Dates { now: Some(1000), latest: 1005 }, WINDOW);
+        slices.note(Some(1000), 1005, WINDOW);
         assert!(!slices.is_due(Some(1099), WINDOW));
         assert!(slices.is_due(Some(1100), WINDOW));
         slices.begin(5, Some(1100));
@@ -151,7 +143,7 @@ mod tests {
     #[test]
     fn without_a_window_there_is_one_era() {
         let mut slices = TimeSlices::default();
-        slices.note(Dates { now: Some(5), latest: i64::MAX }, None);
+        slices.note(Some(5), i64::MAX, None);
         assert!(!slices.is_due(Some(i64::MAX), None));
         assert_eq!(slices.drop(Some(i64::MAX), None), 0);
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::commit::{Commit, Decided, PendingWrite};
+use super::commit::Commit;
 use super::fetch::{BatchKeys, Fetcher};
 use super::keys::{self, Place};
 use super::memory::Memory;
@@ -13,9 +13,11 @@ use super::open::Opening;
 use super::reader::ShardReader;
 use super::record_pages::{self, page_of};
 use super::run_list::{ID_COLUMN, MOST_RUN_DOCUMENTS, Run, RunList};
-use super::slices::{Dates, TimeSlices};
+use super::slices::TimeSlices;
+use super::write::PendingWrite;
 use super::{Settings, Shard, Writes};
-use crate::index::decision::{ChangedBucket, Changes, NewPosting};
+use crate::index::clock::{Clock, Dated};
+use crate::index::decision::{ChangedBucket, Changes, Decision, NewPosting};
 use crate::index::reader::{Bucket, Damaged, IndexReader, Poll, Posting};
 use crate::index::record::Record;
 
@@ -141,6 +143,12 @@ fn here<T>(seen: Poll<T>) -> Option<T> {
     }
 }
 
+fn decision(changes: Changes, now: Option<i64>, latest: i64) -> Decision {
+    let clock = Clock { now, ..Clock::default() };
+    let dates = Dated { clock, latest, ..Dated::default() };
+    Decision { changes, dates, ..Decision::default() }
+}
+
 struct Harness {
     random: Random,
     settings: Settings,
@@ -237,7 +245,7 @@ impl Harness {
     }
 
     /// Decide something about documents.
-    fn decide(&mut self, documents: &Documents) -> (Changes, Dates, Model) {
+    fn decide(&mut self, documents: &Documents) -> (Decision, Model) {
         let slices = self.shard.list().slices.clone();
         let (first, slice) = (slices.first(), slices.current().number);
         let (mut after, mut changes) = (self.model.clone(), Changes::default());
@@ -338,24 +346,24 @@ impl Harness {
         after.verdicts.extend(changes.verdicts.iter().cloned());
         after.now += random.below(60) as i64;
         let now = (end > 10).then_some(after.now);
-        let dates = Dates { now, latest: after.now + random.below(20) as i64 };
-        (changes, dates, after)
+        let latest = after.now + random.below(20) as i64;
+        (decision(changes, now, latest), after)
     }
 
     fn prepare(
         &mut self,
-        fetcher: &Fetcher,
-        changes: &Changes,
-        dates: Dates,
+        fetcher: &mut Fetcher,
+        decision: &Decision,
     ) -> Result<(Writes, PendingWrite), Damaged> {
-        let decided = Decided { columns: &COLUMNS, changes, dates };
-        let mut preparing = Commit::new(&self.shard, fetcher, decided)?;
+        let commit = Commit::new(&self.shard, fetcher, &COLUMNS, decision)?;
         loop {
-            let reads = preparing.poll_reads();
-            if reads.is_empty() {
-                return preparing.finish(&self.shard, fetcher, decided);
+            let reads = fetcher.poll_reads();
+            if !reads.is_empty() {
+                let values = self.memory.get(&reads);
+                fetcher.handle_values(&self.shard, batch(&[], &[]), values)?;
+            } else if commit.poll(&self.shard, fetcher)?.is_ready() {
+                return commit.finish(&self.shard, fetcher, &COLUMNS, decision);
             }
-            preparing.handle_values(self.memory.get(&reads))?;
         }
     }
 
@@ -370,9 +378,9 @@ impl Harness {
         let most = if self.random.one_of(10) { 100 } else { 20 };
         let count = self.random.below(most) as usize;
         let documents = Documents::some(&mut self.random, count, &self.model.sketches);
-        let fetcher = self.look(&documents).unwrap();
-        let (changes, dates, after) = self.decide(&documents);
-        let (mut writes, prepared) = self.prepare(&fetcher, &changes, dates).unwrap();
+        let mut fetcher = self.look(&documents).unwrap();
+        let (decision, after) = self.decide(&documents);
+        let (mut writes, prepared) = self.prepare(&mut fetcher, &decision).unwrap();
         match self.random.below(12) {
             0 => return self.reopen(),
             1 => {
@@ -436,14 +444,12 @@ fn eras_give_space_back() {
 #[test]
 fn the_first_write_with_columns_sets_them() {
     let mut harness = Harness::new(11, 8, None);
-    let fetcher = Fetcher::default();
-    let (changes, dates) = (Changes::default(), Dates { now: None, latest: 0 });
+    let (mut fetcher, decision) = (Fetcher::default(), decision(Changes::default(), None, 0));
     for (columns, expected) in
         [(&[][..], Some(0)), (&[3, 3], None), (&[251], None), (&[5, 2], Some(3))]
     {
-        let decided = Decided { columns, changes: &changes, dates };
-        let made = Commit::new(&harness.shard, &fetcher, decided)
-            .and_then(|preparing| preparing.finish(&harness.shard, &fetcher, decided));
+        let made = Commit::new(&harness.shard, &mut fetcher, columns, &decision)
+            .and_then(|commit| commit.finish(&harness.shard, &fetcher, columns, &decision));
         assert_eq!(made.is_ok(), expected.is_some(), "{columns:?}");
         let (Ok((writes, prepared)), Some(expected)) = (made, expected) else { continue };
         harness.memory.write(writes);
@@ -479,13 +485,13 @@ fn writes_that_close_a_run_are_heavy() {
     let mut heavy = 0;
     for _ in 0..60 {
         let documents = Documents::some(&mut harness.random, 20, &[]);
-        let fetcher = harness.look(&documents).unwrap();
-        let (changes, dates, after) = harness.decide(&documents);
-        let decided = Decided { columns: &COLUMNS, changes: &changes, dates };
-        let preparing = Commit::new(&harness.shard, &fetcher, decided).unwrap();
-        let weight = preparing.weight(&harness.shard, decided);
+        let mut fetcher = harness.look(&documents).unwrap();
+        let (decision, after) = harness.decide(&documents);
+        let commit =
+            Commit::new(&harness.shard, &mut Fetcher::default(), &COLUMNS, &decision).unwrap();
+        let weight = commit.weight(&harness.shard, &fetcher, &decision);
         let memtable_bytes = harness.shard.sizes().memtable_bytes;
-        let (writes, prepared) = harness.prepare(&fetcher, &changes, dates).unwrap();
+        let (writes, prepared) = harness.prepare(&mut fetcher, &decision).unwrap();
         let closes = !writes.tables.is_empty();
         assert_eq!(weight, if closes { memtable_bytes } else { 0 });
         assert!(!closes || prepared.weight(&harness.shard) >= memtable_bytes);
@@ -546,12 +552,12 @@ fn damage_that_merges_and_forgetting_meet_gives_an_error() {
         harness.memory = sound.clone();
         harness.reopen();
         let documents = Documents::some(&mut harness.random, 40, &harness.model.sketches);
-        let fetcher = harness.look(&documents).unwrap();
-        let (changes, dates, _) = harness.decide(&documents);
+        let mut fetcher = harness.look(&documents).unwrap();
+        let (decision, _) = harness.decide(&documents);
         for _ in 0..200 {
             harness.memory.flip(|end| harness.random.below(end as u64) as usize);
         }
-        found += usize::from(harness.prepare(&fetcher, &changes, dates).is_err());
+        found += usize::from(harness.prepare(&mut fetcher, &decision).is_err());
     }
     assert!(found > 10, "{found} of 100");
 }
@@ -568,7 +574,7 @@ fn most_buckets_of_a_copy_are_not_read() {
     for rows in 0..32 {
         let part = |all: &Vec<Vec<u8>>| all[rows * 16..][..16].to_vec();
         let some = Documents { sketches: part(&documents.sketches), ids: part(&documents.ids) };
-        let fetcher = harness.look(&some).unwrap();
+        let mut fetcher = harness.look(&some).unwrap();
         let mut changes = Changes::default();
         let first = harness.shard.inserted();
         for row in 0..16 {
@@ -585,8 +591,8 @@ fn most_buckets_of_a_copy_are_not_read() {
             harness.model.ids.entry(id.to_vec()).or_default().push(number);
         }
         harness.model.records.extend(changes.records.iter().cloned());
-        let dates = Dates { now: None, latest: 0 };
-        let (writes, prepared) = harness.prepare(&fetcher, &changes, dates).unwrap();
+        let decision = decision(changes, None, 0);
+        let (writes, prepared) = harness.prepare(&mut fetcher, &decision).unwrap();
         harness.memory.write(writes);
         harness.shard.apply(fetcher, prepared);
     }

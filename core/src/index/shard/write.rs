@@ -9,26 +9,65 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 
 use super::checksum::add_checksum;
-use super::commit::{Changed, Decided, PendingWrite};
 use super::fetch::Fetcher;
-use super::filter::Part;
-use super::id_chains::{Chain, NewIds};
+use super::filter::{Part, Room};
+use super::id_chains::Chain;
 use super::id_list::IdList;
 use super::keys::{self, GONE, Key, Place, RUNS, Range, grown_key, number_key};
 use super::layout::{low_of, pack_bucket, pack_renewals};
 use super::memtable::{Added, Memtable, pack_added};
-use super::merge::Work;
-use super::record_pages::{self, DOCUMENTS_A_PAGE, RecordPage, page_of};
+use super::merge::{Merge, Work};
+use super::record_pages::{self, DOCUMENTS_A_PAGE, page_of};
 use super::run::{MARK, Posting, marked, pack_pages};
 use super::run_list::{ID_COLUMN, Run, RunList};
 use super::{Shard, TableWrite, Writes};
+use crate::index::decision::Decision;
 use crate::index::reader::Damaged;
+
+/// What changes in memory once a write is in the store.
+#[derive(Default)]
+pub struct PendingWrite {
+    pub(super) list: Option<RunList>,
+    pub(super) merges: Vec<Merge>,
+    pub(super) rooms: Vec<(u32, Room)>,
+    pub(super) parts: Vec<Part>,
+    /// The runs that are asked from now on, and those that are not.
+    pub(super) asked: Vec<u32>,
+    pub(super) removed: Vec<u32>,
+    /// The first document of another memtable.
+    pub(super) emptied: Option<u64>,
+    pub(super) added: Vec<Added>,
+    /// The new records, one after the other, and where each ends.
+    pub(super) records: Vec<u8>,
+    pub(super) record_ends: Vec<usize>,
+    pub(super) last_page: Vec<Vec<u8>>,
+    pub(super) forgotten: Vec<u64>,
+    pub(super) grown: Vec<Changed>,
+}
+
+/// A changed bucket.
+pub struct Changed {
+    /// Its column's number, and its key.
+    pub key: (u8, u64),
+    /// The time slice, then the bytes of what it has grown to; none if it is one posting.
+    pub grown: Option<Vec<u8>>,
+}
+
+impl PendingWrite {
+    /// About how many bytes it takes to apply it, beside those of the batch.
+    pub fn weight(&self, shard: &Shard) -> usize {
+        let filters: usize = self.parts.iter().map(|part| 8 * part.words.len()).sum();
+        let open = self.emptied.is_some() || shard.memtable.outgrown_by(&self.added);
+        filters + if open { shard.memtable.size_bytes() } else { 0 }
+    }
+}
 
 /// A write that is being made.
 pub struct Write<'a> {
     shard: &'a Shard,
     fetcher: &'a Fetcher,
-    decided: Decided<'a>,
+    columns: &'a [u8],
+    decision: &'a Decision,
     list: RunList,
     writes: Writes,
     made: PendingWrite,
@@ -38,11 +77,12 @@ impl<'a> Write<'a> {
     pub fn new(
         shard: &'a Shard,
         fetcher: &'a Fetcher,
-        decided: Decided<'a>,
+        columns: &'a [u8],
+        decision: &'a Decision,
         list: RunList,
         made: PendingWrite,
     ) -> Self {
-        Self { shard, fetcher, decided, list, writes: Writes::default(), made }
+        Self { shard, fetcher, columns, decision, list, writes: Writes::default(), made }
     }
 
     /// Return the write, and what changes in memory.
@@ -62,12 +102,16 @@ impl<'a> Write<'a> {
 
     /// The number that the next document gets after the batch.
     fn end(&self) -> u64 {
-        self.shard.inserted + self.decided.changes.records.len() as u64
+        self.shard.inserted + self.decision.changes.records.len() as u64
     }
 
     /// Do the steps of a merge, and end it if all are done.
-    pub fn merge(&mut self, work: Work) -> Result<(), Damaged> {
-        let worked = work.done(&self.list)?;
+    pub fn merge(
+        &mut self,
+        work: Work,
+        sources: &mut impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(), Damaged> {
+        let worked = work.done(&self.list, sources)?;
         for part in worked.parts {
             self.put_part(part);
         }
@@ -100,9 +144,9 @@ impl<'a> Write<'a> {
     }
 
     /// Write what is kept by document: records, renewals, verdicts.
-    pub fn documents(&mut self, pages: &FxHashMap<u64, RecordPage>) -> Result<(), Damaged> {
-        let changes = self.decided.changes;
-        self.forget(pages)?;
+    pub fn documents(&mut self) -> Result<(), Damaged> {
+        let changes = &self.decision.changes;
+        self.forget()?;
         for (number, renewals) in &changes.renewals {
             self.put(number_key(keys::RENEWALS, *number), pack_renewals(renewals));
         }
@@ -129,8 +173,8 @@ impl<'a> Write<'a> {
     }
 
     /// Replace the records of forgotten documents by none.
-    fn forget(&mut self, pages: &FxHashMap<u64, RecordPage>) -> Result<(), Damaged> {
-        let forgotten = &self.decided.changes.forgotten;
+    fn forget(&mut self) -> Result<(), Damaged> {
+        let forgotten = &self.decision.changes.forgotten;
         self.made.last_page.clone_from(&self.shard.last_page);
         if forgotten.is_empty() {
             return Ok(());
@@ -142,7 +186,7 @@ impl<'a> Write<'a> {
         for some in forgotten.chunk_by(|one, next| page_of(*one).0 == page_of(*next).0) {
             let (page, _) = page_of(some[0]);
             self.writes.erased.push(page);
-            let mut records = match pages.get(&page) {
+            let mut records = match self.fetcher.page(page) {
                 Some(found) => found.records().map(<[u8]>::to_vec).collect(),
                 None => self.made.last_page.clone(),
             };
@@ -165,15 +209,16 @@ impl<'a> Write<'a> {
     }
 
     /// Gather the postings that the memtable gets. It is closed before, if it is full.
-    pub fn postings(&mut self, ids: &NewIds) -> Result<(), Damaged> {
+    pub fn postings(&mut self, ids: &[Option<u64>]) -> Result<(), Damaged> {
         let shard = self.shard;
-        if shard.closes(self.decided.changes.records.len() as u64) {
-            self.close(shard.open.first, shard.inserted, false);
+        if shard.closes(self.decision.changes.records.len() as u64) {
+            self.close(shard.memtable.first, shard.inserted, false);
         }
         if shard.inserted == self.list.slices.current().first {
-            self.list.slices.begin(shard.inserted, self.decided.dates.now);
+            self.list.slices.begin(shard.inserted, self.decision.dates.clock.now);
         }
-        self.list.slices.note(self.decided.dates, shard.settings.window);
+        let dates = &self.decision.dates;
+        self.list.slices.note(dates.clock.now, dates.latest, shard.settings.window);
         self.ids(ids)?;
         self.buckets()
     }
@@ -184,7 +229,7 @@ impl<'a> Write<'a> {
         let pages = 0..shape.pages();
         let empty = Memtable::new(self.list.columns.len(), first);
         let begun = self.made.emptied.is_some() || self.shard.list.columns.is_empty();
-        let open = if begun { &empty } else { &self.shard.open };
+        let open = if begun { &empty } else { &self.shard.memtable };
         let added = if with_added { std::mem::take(&mut self.made.added) } else { Vec::new() };
         let (mut count, mut written) = (0, Vec::new());
         for slot in 0..self.list.columns.len() as u8 {
@@ -204,7 +249,7 @@ impl<'a> Write<'a> {
     }
 
     fn memtable_first(&self) -> u64 {
-        self.made.emptied.unwrap_or(self.shard.open.first)
+        self.made.emptied.unwrap_or(self.shard.memtable.first)
     }
 
     fn add(&mut self, slot: u8, hash: u64, number: u64) {
@@ -213,12 +258,12 @@ impl<'a> Write<'a> {
     }
 
     /// Write the newest document of each id that has a new one, and the list of earlier ones.
-    fn ids(&mut self, ids: &NewIds) -> Result<(), Damaged> {
+    fn ids(&mut self, ids: &[Option<u64>]) -> Result<(), Damaged> {
         let mut newest = FxHashMap::<u64, (u64, IdList)>::default();
-        for (place, key) in ids.keys() {
-            let number = self.shard.inserted + place as u64;
+        for (place, key) in (0..).zip(ids).filter_map(|(place, key)| Some((place, (*key)?))) {
+            let number = self.shard.inserted + place;
             match newest.entry(key) {
-                Entry::Vacant(new) => drop(new.insert((number, self.earlier(ids, key)))),
+                Entry::Vacant(new) => drop(new.insert((number, self.earlier(key)))),
                 Entry::Occupied(mut known) => {
                     let (before, list) = known.get_mut();
                     self.append(list, *before);
@@ -229,7 +274,7 @@ impl<'a> Write<'a> {
         let fetcher = self.fetcher;
         for (&key, chain) in &fetcher.chains {
             if let (Some(last), false) = (chain.newest, newest.contains_key(&key))
-                && chain.has_any(&self.decided.changes.forgotten)
+                && chain.has_any(&self.decision.changes.forgotten)
             {
                 let list = self.left_of(chain, |number| number != last).unwrap_or_default();
                 self.put_list(last, &list);
@@ -244,19 +289,16 @@ impl<'a> Write<'a> {
     }
 
     /// The stored documents with a key of their ids, as the list of a new one.
-    fn earlier(&mut self, ids: &NewIds, key: u64) -> IdList {
+    fn earlier(&mut self, key: u64) -> IdList {
         let (fetcher, first) = (self.fetcher, self.list.slices.first());
-        let chain = fetcher.whole_chain(key);
-        if let Some(left) = chain.and_then(|chain| self.left_of(chain, |_| true)) {
+        let Some(chain) = fetcher.chains.get(&key) else { return IdList::default() };
+        if fetcher.whole_chain(key).is_some()
+            && let Some(left) = self.left_of(chain, |_| true)
+        {
             return left;
         }
-        let followed = chain.and_then(|chain| chain.newest).map(|last| {
-            let list = fetcher.id_lists.get(&last).and_then(Option::as_ref);
-            (last, list.and_then(Option::as_ref))
-        });
-        let Some((last, stored)) = followed.or_else(|| ids.newest(key, first)) else {
-            return IdList::default();
-        };
+        let Some(last) = chain.newest else { return IdList::default() };
+        let stored = fetcher.id_lists.get(&last).and_then(Option::as_ref).and_then(Option::as_ref);
         let mut list = stored.cloned().unwrap_or_default();
         list.prune(first);
         if !list.push(last) && stored.is_some() {
@@ -268,7 +310,7 @@ impl<'a> Write<'a> {
     /// What is left of a chain, as a list of those that `takes` says; its lists are deleted. None if
     /// nothing of it is forgotten.
     fn left_of(&mut self, chain: &Chain, takes: impl Fn(u64) -> bool) -> Option<IdList> {
-        let left = chain.left(&self.decided.changes.forgotten)?;
+        let left = chain.left(&self.decision.changes.forgotten)?;
         let lists = chain.listed.iter().map(|&number| number_key(keys::ID_LISTS, number));
         self.writes.deletes.extend(lists);
         let mut list = IdList::default();
@@ -293,7 +335,7 @@ impl<'a> Write<'a> {
     /// Write the buckets that changed. The document of a posting or mark under a grown bucket doesn't
     /// matter; it is one that the memtable has, or will have.
     fn buckets(&mut self) -> Result<(), Damaged> {
-        let Decided { columns, changes, .. } = self.decided;
+        let (columns, changes) = (self.columns, &self.decision.changes);
         let slots = columns.iter().map(|&column| Ok((column, self.list.slot(column)?)));
         let slots: Vec<(u8, u8)> = slots.collect::<Result<_, Damaged>>()?;
         let column = |place: usize| {
@@ -351,11 +393,11 @@ impl<'a> Write<'a> {
 
     /// Begin a time slice if it is due, and drop what is older than the window.
     pub fn slices(&mut self) {
-        let (now, window) = (self.decided.dates.now, self.shard.settings.window);
+        let (now, window) = (self.decision.dates.clock.now, self.shard.settings.window);
         let (first, end) = (self.memtable_first(), self.end());
         let due = self.list.slices.is_due(now, window);
         // Postings without a document can't be a run. They wait for one, and so does the time slice.
-        let memtable_postings = self.made.emptied.is_none() && self.shard.open.postings() > 0;
+        let memtable_postings = self.made.emptied.is_none() && self.shard.memtable.postings() > 0;
         let has_cells = memtable_postings || !self.made.added.is_empty();
         if due && (end > first || !has_cells) && end > self.list.slices.current().first {
             if end > first {

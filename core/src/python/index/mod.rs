@@ -5,7 +5,6 @@ mod contents;
 mod found;
 mod open;
 mod plan;
-mod query;
 mod shard;
 
 use pyo3::create_exception;
@@ -40,7 +39,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<shard::PyShard>()?;
     module.add_class::<plan::PyPlan>()?;
     module.add_class::<plan::PyWrites>()?;
-    module.add_class::<query::PyQuery>()?;
+    module.add_class::<plan::PyQuery>()?;
     module.add_class::<found::PyDecision>()?;
     module.add_class::<found::PyMatches>()?;
     module.add_function(wrap_pyfunction!(check, module)?)

@@ -7,17 +7,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::damaged;
-use super::found::PyDecision;
+use super::found::{PyDecision, PyMatches};
 use super::shard::Snapshot;
 use crate::index::config::IndexConfig;
+use crate::index::decision::{Decision, MetBucket};
 use crate::index::shard::plan::Plan;
 use crate::index::shard::{ReadKey, Writes};
 use crate::python::caught::{caught, held, locked, yielding};
 
-pub type Keys<'py> = Vec<(Option<u32>, Vec<Bound<'py, PyBytes>>)>;
+type Keys<'py> = Vec<(Option<u32>, Vec<Bound<'py, PyBytes>>)>;
 
 /// Group keys by the tables that they are in.
-pub fn keys_of<'py>(py: Python<'py>, reads: &[ReadKey]) -> Keys<'py> {
+fn keys_of<'py>(py: Python<'py>, reads: &[ReadKey]) -> Keys<'py> {
     let groups = reads.chunk_by(|one, next| one.table == next.table);
     let groups = groups.map(|some| {
         (some[0].table, some.iter().map(|reads| PyBytes::new(py, &reads.key)).collect())
@@ -26,12 +27,12 @@ pub fn keys_of<'py>(py: Python<'py>, reads: &[ReadKey]) -> Keys<'py> {
 }
 
 /// How long values are in all.
-pub fn length_of(values: &[Option<&[u8]>]) -> usize {
+fn length_of(values: &[Option<&[u8]>]) -> usize {
     values.iter().flatten().map(|value| value.len()).sum()
 }
 
 /// Return the bytes of values, which must be as many as were asked for.
-pub fn values_of<'a>(
+fn values_of<'a>(
     values: &'a [Option<Bound<'_, PyBytes>>],
     expected: usize,
 ) -> PyResult<Vec<Option<&'a [u8]>>> {
@@ -42,33 +43,48 @@ pub fn values_of<'a>(
     Ok(values.iter().map(|value| value.as_ref().map(|value| value.as_bytes())).collect())
 }
 
-#[pyclass(frozen, name = "Plan", module = "lsh._core")]
-pub struct PyPlan {
+/// A batch, or queries, on the way through a shard, and what of it both have in common.
+pub struct Steps {
     /// None once it was applied.
     pub plan: Mutex<Option<Plan>>,
     pub snapshot: Snapshot,
-    config: Arc<IndexConfig>,
-    rows: usize,
+    pub config: Arc<IndexConfig>,
+    pub rows: usize,
     /// The size of the batch.
     pub bytes: usize,
 }
 
-impl PyPlan {
-    pub fn new(
-        plan: Plan,
-        snapshot: Snapshot,
-        config: Arc<IndexConfig>,
-        rows: usize,
-        bytes: usize,
-    ) -> Self {
-        Self { plan: Mutex::new(Some(plan)), snapshot, config, rows, bytes }
-    }
-
+impl Steps {
     /// About how many bytes the next step works on.
     pub fn weight(&self, py: Python<'_>) -> PyResult<usize> {
         let held = held(py, &self.plan)?;
         let Some(plan) = held.as_ref() else { return Ok(0) };
         Ok(self.bytes + plan.weight(&self.snapshot.read_attached(py)?.shard))
+    }
+
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
+        let reads = caught(py, self.weight(py)?, || {
+            let mut held = locked(&self.plan)?;
+            let (plan, state) = (of(&mut held)?, self.snapshot.read()?);
+            plan.poll_reads(&state.shard).map_err(damaged)?;
+            Ok(plan.open().clone())
+        })?;
+        Ok(keys_of(py, &reads))
+    }
+
+    fn handle_values(&self, py: Python<'_>, values: &[Option<Bound<'_, PyBytes>>]) -> PyResult<()> {
+        let expected = of(&mut held(py, &self.plan)?)?.open().len();
+        let given = values_of(values, expected)?;
+        caught(py, self.bytes + length_of(&given), || {
+            let mut held = locked(&self.plan)?;
+            let state = self.snapshot.read()?;
+            of(&mut held)?.handle_values(&state.shard, given).map_err(damaged)
+        })
+    }
+
+    fn decision(&self, py: Python<'_>) -> PyResult<Arc<Decision>> {
+        let mut held = held(py, &self.plan)?;
+        Ok(of(&mut held)?.decision().ok_or_else(unread)?.clone())
     }
 }
 
@@ -80,16 +96,13 @@ fn unread() -> PyErr {
     PyValueError::new_err("there are keys left to read")
 }
 
+#[pyclass(frozen, name = "Plan", module = "lsh._core")]
+pub struct PyPlan(pub Steps);
+
 #[pymethods]
 impl PyPlan {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
-        let reads = caught(py, self.weight(py)?, || {
-            let mut held = locked(&self.plan)?;
-            let (plan, state) = (of(&mut held)?, self.snapshot.read()?);
-            plan.poll_reads(&state.shard).map_err(damaged)?;
-            Ok(plan.open().clone())
-        })?;
-        Ok(keys_of(py, &reads))
+        self.0.keys(py)
     }
 
     #[pyo3(name = "give")]
@@ -98,35 +111,58 @@ impl PyPlan {
         py: Python<'_>,
         values: Vec<Option<Bound<'_, PyBytes>>>,
     ) -> PyResult<()> {
-        let expected = of(&mut held(py, &self.plan)?)?.open().len();
-        let given = values_of(&values, expected)?;
-        caught(py, self.bytes + length_of(&given), || {
-            let mut held = locked(&self.plan)?;
-            let state = self.snapshot.read()?;
-            of(&mut held)?.handle_values(&state.shard, given).map_err(damaged)
-        })
+        self.0.handle_values(py, &values)
     }
 
     fn judge(&self, py: Python<'_>) -> PyResult<PyDecision> {
-        let decision = {
-            let mut held = held(py, &self.plan)?;
-            let plan = of(&mut held)?;
-            let decision = plan.decision().ok_or_else(unread)?.clone();
-            plan.prepare();
-            decision
-        };
-        PyDecision::of(py, &self.config, &decision, self.rows)
+        let decision = self.0.decision(py)?;
+        of(&mut held(py, &self.0.plan)?)?.prepare();
+        PyDecision::of(py, &self.0.config, &decision, self.0.rows)
     }
 
     fn writes(&self, py: Python<'_>) -> PyResult<PyWrites> {
-        let (writes, clock) = caught(py, self.weight(py)?, || {
-            let mut held = locked(&self.plan)?;
-            let state = self.snapshot.read()?;
+        let (writes, clock) = caught(py, self.0.weight(py)?, || {
+            let mut held = locked(&self.0.plan)?;
+            let state = self.0.snapshot.read()?;
             let made = of(&mut held)?.write(&state.shard).map_err(damaged)?;
             let (writes, clock) = made.ok_or_else(unread)?;
             Ok((writes, clock.packed()))
         })?;
         Ok(PyWrites::of(py, writes, &clock))
+    }
+}
+
+/// Buckets: column, level, size, and the sequence numbers of matches in it.
+type Met = Vec<(u8, usize, usize, Vec<u64>)>;
+
+/// Queries, which change nothing.
+#[pyclass(frozen, name = "Query", module = "lsh._core")]
+pub struct PyQuery(pub Steps);
+
+#[pymethods]
+impl PyQuery {
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
+        self.0.keys(py)
+    }
+
+    #[pyo3(name = "give")]
+    fn handle_values(
+        &self,
+        py: Python<'_>,
+        values: Vec<Option<Bound<'_, PyBytes>>>,
+    ) -> PyResult<()> {
+        self.0.handle_values(py, &values)
+    }
+
+    fn answers(&self, py: Python<'_>) -> PyResult<(PyMatches, Vec<Met>, Vec<u64>)> {
+        let decision = self.0.decision(py)?;
+        let matches = PyMatches::of(py, &self.0.config, &decision.matches, self.0.rows)?;
+        let bucket = |met: &MetBucket| {
+            (self.0.config.columns[met.column], met.level, met.size, met.holds.clone())
+        };
+        let answers = &decision.answers;
+        let met = answers.iter().map(|answer| answer.met.iter().map(bucket).collect());
+        Ok((matches, met.collect(), answers.iter().map(|answer| answer.compared).collect()))
     }
 }
 

@@ -10,12 +10,12 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::batch::{batch_of, rules_of, shape_of};
 use super::damaged;
-use super::plan::PyPlan;
-use super::query::PyQuery;
+use super::plan::{PyPlan, PyQuery, Steps};
 use crate::index::batch::Batch;
 use crate::index::clock::Clock;
 use crate::index::config::IndexConfig;
-use crate::index::shard::plan::{Inquiry, Plan};
+use crate::index::reader::Damaged;
+use crate::index::shard::plan::Plan;
 use crate::index::shard::{CANDIDATE_BYTES, Shard};
 use crate::python::arrays;
 use crate::python::caught::{caught, left, locked};
@@ -62,6 +62,9 @@ fn changed() -> PyErr {
     PyValueError::new_err("the shard has changed since")
 }
 
+/// `Plan::new` or `Plan::query`.
+type Begin = fn(&Shard, Arc<IndexConfig>, Arc<Batch>, &Clock) -> Result<Plan, Damaged>;
+
 #[pyclass(frozen, name = "Shard", module = "lsh._core")]
 pub struct PyShard {
     state: Arc<RwLock<State>>,
@@ -97,6 +100,24 @@ impl PyShard {
         Ok((last.insert(config).clone(), Arc::new(batch)))
     }
 
+    /// Begin to judge a batch.
+    fn begun(
+        &self,
+        py: Python<'_>,
+        batch: &Bound<'_, PyAny>,
+        rules: &Bound<'_, PyAny>,
+        plan: Begin,
+    ) -> PyResult<Steps> {
+        let (config, batch) = self.given(batch, rules)?;
+        let (rows, bytes) = (batch.len(), batch.bytes());
+        caught(py, bytes, || {
+            let state = read(&self.state)?;
+            let plan = plan(&state.shard, config.clone(), batch, &state.clock).map_err(damaged)?;
+            let snapshot = Snapshot { state: self.state.clone(), writes: state.writes };
+            Ok(Steps { plan: Mutex::new(Some(plan)), snapshot, config, rows, bytes })
+        })
+    }
+
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -118,14 +139,7 @@ impl PyShard {
         batch: &Bound<'_, PyAny>,
         rules: &Bound<'_, PyAny>,
     ) -> PyResult<PyPlan> {
-        let (config, batch) = self.given(batch, rules)?;
-        let bytes = batch.bytes();
-        caught(py, bytes, || {
-            let state = read(&self.state)?;
-            let plan = Plan::new(&state.shard, config.clone(), batch.clone(), &state.clock);
-            let snapshot = Snapshot { state: self.state.clone(), writes: state.writes };
-            Ok(PyPlan::new(plan.map_err(damaged)?, snapshot, config, batch.len(), bytes))
-        })
+        Ok(PyPlan(self.begun(py, batch, rules, Plan::new)?))
     }
 
     fn query(
@@ -134,22 +148,15 @@ impl PyShard {
         batch: &Bound<'_, PyAny>,
         rules: &Bound<'_, PyAny>,
     ) -> PyResult<PyQuery> {
-        let (config, batch) = self.given(batch, rules)?;
-        let bytes = batch.bytes();
-        caught(py, bytes, || {
-            let state = read(&self.state)?;
-            let inquiry = Inquiry::new(&state.shard, config.clone(), batch.clone(), &state.clock);
-            let snapshot = Snapshot { state: self.state.clone(), writes: state.writes };
-            Ok(PyQuery::new(inquiry.map_err(damaged)?, snapshot, config, batch.len(), bytes))
-        })
+        Ok(PyQuery(self.begun(py, batch, rules, Plan::query)?))
     }
 
     fn apply(&self, py: Python<'_>, plan: &PyPlan) -> PyResult<()> {
-        caught(py, plan.weight(py)?, || {
-            let mut held = locked(&plan.plan)?;
+        caught(py, plan.0.weight(py)?, || {
+            let mut held = locked(&plan.0.plan)?;
             let mut state = self.state.write().map_err(|_| left())?;
-            if !Arc::ptr_eq(&plan.snapshot.state, &self.state)
-                || state.writes != plan.snapshot.writes
+            if !Arc::ptr_eq(&plan.0.snapshot.state, &self.state)
+                || state.writes != plan.0.snapshot.writes
             {
                 return Err(changed());
             }
