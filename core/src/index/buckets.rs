@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::reader::{Bucket, Damaged, IndexReader, Poll, Posting};
+use super::reader::{Bucket, Damaged, IndexReader, Poll, Polled, Posting};
 
 /// Where a bucket is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Buckets {
 
     /// Read a bucket, unless it was read.
     #[inline]
-    pub fn read(&mut self, id: u32, reader: &mut impl IndexReader) -> Result<Poll<()>, Damaged> {
+    pub fn read(&mut self, id: u32, reader: &mut impl IndexReader) -> Polled<()> {
         let held = &mut self.held[id as usize];
         if held.read {
             return Ok(Poll::Ready(()));

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::batch::Batch;
 use super::clock::Clock;
 use super::decision::Match;
-use super::reader::{Damaged, IndexReader, Poll};
+use super::reader::{Damaged, IndexReader, Poll, Polled};
 use super::record::Record;
 use super::similar::Measures;
 
@@ -123,11 +123,7 @@ impl Candidates {
 
     /// The place of a document; its record is read if it is new here.
     #[inline]
-    pub fn read(
-        &mut self,
-        number: u64,
-        reader: &mut impl IndexReader,
-    ) -> Result<Poll<u32>, Damaged> {
+    pub fn read(&mut self, number: u64, reader: &mut impl IndexReader) -> Polled<u32> {
         if let Some(place) = self.known(number) {
             return Ok(Poll::Ready(place));
         }
@@ -143,7 +139,7 @@ impl Candidates {
         }
     }
 
-    fn learn(&mut self, number: u64, reader: &mut impl IndexReader) -> Result<Poll<u32>, Damaged> {
+    fn learn(&mut self, number: u64, reader: &mut impl IndexReader) -> Polled<u32> {
         let packed = ready!(reader.record(number)?);
         let place = u32::try_from(self.documents.len())
             .map_err(|_| Damaged("buckets name more than 2^32 documents".into()))?;
@@ -235,7 +231,7 @@ impl Candidates {
         row: u32,
         oldest: Option<i64>,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<bool>, Damaged> {
+    ) -> Polled<bool> {
         let document = self.document(place);
         if document.gone_from <= row {
             return Ok(Poll::Ready(false));
@@ -253,7 +249,7 @@ impl Candidates {
         place: u32,
         column: u8,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<i64>, Damaged> {
+    ) -> Polled<i64> {
         let Document { number, time, .. } = *self.document(place);
         ready!(self.read_renewals(number, reader)?);
         let renewed = self.renewals.get(&number).into_iter().flatten();
@@ -261,11 +257,7 @@ impl Candidates {
         Ok(Poll::Ready(own.fold(time, |latest, &(_, time)| self.clock.later(latest, time))))
     }
 
-    fn read_renewals(
-        &mut self,
-        number: u64,
-        reader: &mut impl IndexReader,
-    ) -> Result<Poll<()>, Damaged> {
+    fn read_renewals(&mut self, number: u64, reader: &mut impl IndexReader) -> Polled<()> {
         if number < self.first && !self.renewals.contains_key(&number) {
             let mut renewals = ready!(reader.renewals(number)?);
             renewals.iter_mut().for_each(|(_, time)| *time = self.clock.settled(*time));

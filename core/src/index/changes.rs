@@ -7,7 +7,7 @@ use super::candidates::NEVER;
 use super::decision::{ChangedBucket, Changes, NewPosting};
 use super::judge::{BatchState, Renewed};
 use super::naming::Naming;
-use super::reader::{Damaged, IndexReader, Poll};
+use super::reader::{IndexReader, Poll, Polled};
 use super::record::Record;
 use super::rules::SameId;
 use super::verdict::{self, VerdictMatch};
@@ -17,7 +17,7 @@ type Moves = FxHashMap<(u32, u64), u64>;
 
 impl BatchState {
     /// Return what changes. If something has to be read for that, it is asked again.
-    pub fn changes(&mut self, reader: &mut impl IndexReader) -> Result<Poll<Changes>, Damaged> {
+    pub fn changes(&mut self, reader: &mut impl IndexReader) -> Polled<Changes> {
         let mut made = Changes { forgotten: self.candidates.forgotten(), ..Changes::default() };
         let numbers = self.records(&mut made);
         let below = reader.moved_below().min(self.candidates.first);
@@ -116,7 +116,7 @@ impl BatchState {
         oldest: Option<i64>,
         made: &mut Changes,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<()>, Damaged> {
+    ) -> Polled<()> {
         let moved: FxHashSet<u32> = moves.keys().map(|&(bucket, _)| bucket).collect();
         let mut read = true;
         for (id, held) in self.buckets.iter() {
@@ -182,7 +182,7 @@ impl BatchState {
         numbers: &[Option<u64>],
         made: &mut Changes,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<()>, Damaged> {
+    ) -> Polled<()> {
         let of = |row: usize| {
             &self.matches.matches[self.matches.starts[row]..self.matches.starts[row + 1]]
         };

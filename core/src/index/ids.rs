@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::batch::{Batch, Forgotten};
 use super::clock::Dated;
-use super::reader::{Damaged, IndexReader, Poll};
+use super::reader::{Damaged, IndexReader, Poll, Polled};
 use super::record::Record;
 use super::rules::SameId;
 use super::verdict::{self, VerdictMatch};
@@ -54,7 +54,7 @@ impl Identities {
         same_id: SameId,
         dates: &Dated,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<()>, Damaged> {
+    ) -> Polled<()> {
         let tombstones = batch.forgotten.iter().map(|one| &one.id[..]);
         let ids = batch.ids.iter().filter(|_| same_id != SameId::Duplicate);
         let mut read = true;
@@ -120,7 +120,7 @@ impl Identities {
         batch: &Batch,
         dates: &Dated,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<()>, Damaged> {
+    ) -> Polled<()> {
         let mut read = true;
         for id in batch.ids.iter() {
             let numbers = self.stored.get(id).map_or(&[][..], Vec::as_slice);
@@ -174,7 +174,7 @@ impl Identities {
         repeats
     }
 
-    fn read_verdicts(&mut self, reader: &mut impl IndexReader) -> Result<Poll<()>, Damaged> {
+    fn read_verdicts(&mut self, reader: &mut impl IndexReader) -> Polled<()> {
         let mut read = true;
         for &(_, first) in &self.repeats {
             let First::Stored(number) = first else { continue };

@@ -34,7 +34,7 @@ use super::config::IndexConfig;
 use super::decision::{Answer, Changes, Counts, Decision, Match, Matches, MetBucket};
 use super::ids::Identities;
 use super::overflow::LEVELS;
-use super::reader::{Damaged, IndexReader, Poll};
+use super::reader::{Damaged, IndexReader, Poll, Polled};
 use super::repeated;
 
 /// The least that is read at a time, so that few rounds are needed.
@@ -99,7 +99,7 @@ impl Judge {
     /// Judge on until something has to be read; return the decision if nothing has.
     ///
     /// Nothing that the reader sees may change meanwhile. After the decision, drop the judge.
-    pub fn step(&mut self, reader: &mut impl IndexReader) -> Result<Poll<Decision>, Damaged> {
+    pub fn step(&mut self, reader: &mut impl IndexReader) -> Polled<Decision> {
         let Self { config, batch, subject, dates, ids, state } = self;
         let begun = match state {
             Some(begun) => begun,
@@ -252,7 +252,7 @@ impl BatchState {
     }
 
     /// Judge the collisions, in order, until something has to be read.
-    fn judge(&mut self, reader: &mut impl IndexReader) -> Result<Poll<()>, Damaged> {
+    fn judge(&mut self, reader: &mut impl IndexReader) -> Polled<()> {
         loop {
             self.look(reader)?;
             if !self.waiting.is_empty() {
@@ -338,11 +338,7 @@ impl BatchState {
     }
 
     /// Find a document's path, which changes nothing, and have what its outcome needs be read.
-    fn visit(
-        &mut self,
-        collision: Collision,
-        reader: &mut impl IndexReader,
-    ) -> Result<Poll<ProbePath>, Damaged> {
+    fn visit(&mut self, collision: Collision, reader: &mut impl IndexReader) -> Polled<ProbePath> {
         let path = ready!(self.probe(collision, reader)?);
         match self.subject {
             Subject::Documents => {
@@ -366,11 +362,7 @@ impl BatchState {
 
     /// Probe the buckets of a column. If something is unread, all of it is noted that is sure to be
     /// needed.
-    fn probe(
-        &mut self,
-        collision: Collision,
-        reader: &mut impl IndexReader,
-    ) -> Result<Poll<ProbePath>, Damaged> {
+    fn probe(&mut self, collision: Collision, reader: &mut impl IndexReader) -> Polled<ProbePath> {
         self.compared.clear();
         let mut buckets = [collision.bucket; LEVELS + 1];
         let mut room = None;
@@ -423,7 +415,7 @@ impl BatchState {
         collision: Collision,
         bucket: u32,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<Comparison>, Damaged> {
+    ) -> Polled<Comparison> {
         let entries = self.buckets.get(bucket).entries.len();
         if entries >= self.config.leaders {
             let absorbing = if self.all_live {
@@ -464,7 +456,7 @@ impl BatchState {
         collision: Collision,
         bucket: u32,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<Option<(u32, u32)>>, Damaged> {
+    ) -> Polled<Option<(u32, u32)>> {
         for at in 0..self.config.leaders {
             let Poll::Ready(candidate) = self.candidate(bucket, at, reader)? else {
                 for next in at + 1..self.config.leaders.min((2 * at).max(1)) {
@@ -500,7 +492,7 @@ impl BatchState {
         bucket: u32,
         entries: usize,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<()>, Damaged> {
+    ) -> Polled<()> {
         self.live.clear();
         let (column, oldest) = (self.column(collision), self.oldest(collision.row));
         let mut read = Poll::Ready(());
@@ -520,12 +512,7 @@ impl BatchState {
 
     /// Return the candidate of a bucket's entry.
     #[inline]
-    fn candidate(
-        &mut self,
-        bucket: u32,
-        at: usize,
-        reader: &mut impl IndexReader,
-    ) -> Result<Poll<u32>, Damaged> {
+    fn candidate(&mut self, bucket: u32, at: usize, reader: &mut impl IndexReader) -> Polled<u32> {
         let held = self.buckets.get_mut(bucket);
         if let Some(candidate) = held.candidate(at) {
             return Ok(Poll::Ready(candidate));

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use super::candidates::{Candidates, NEVER};
-use super::reader::{Damaged, IndexReader, Poll};
+use super::reader::{IndexReader, Poll, Polled};
 use super::record::Record;
 
 /// Finds the numbers under which the documents of verdicts stay as long as the verdicts.
@@ -26,7 +26,7 @@ impl Naming<'_> {
         mut sequences: Vec<u64>,
         records: &mut Vec<Vec<u8>>,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<Names>, Damaged> {
+    ) -> Polled<Names> {
         sequences.sort_unstable();
         sequences.dedup();
         let mut names = Names::default();
@@ -75,7 +75,7 @@ impl Naming<'_> {
         sequence: u64,
         place: u32,
         reader: &mut impl IndexReader,
-    ) -> Result<Poll<Option<u64>>, Damaged> {
+    ) -> Polled<Option<u64>> {
         let mut others = ready!(reader.identified(self.candidates.id(place))?);
         others.retain(|&number| number >= reader.moved_below());
         let (mut found, mut read) = (None, true);

@@ -2,6 +2,10 @@
 
 pub use std::task::Poll;
 
+/// Whether something was read, or will be: whoever returns `Pending` has noted what is missing. Go on
+/// with what else there is, and ask again once that was read.
+pub type Polled<T> = Result<Poll<T>, Damaged>;
+
 /// Something that is stored contradicts itself; the text says what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged(pub String);
@@ -43,24 +47,24 @@ pub trait IndexReader {
     }
 
     /// The bucket that a posting's key names.
-    fn bucket(&mut self, posting: Posting) -> Result<Poll<Bucket>, Damaged>;
+    fn bucket(&mut self, posting: Posting) -> Polled<Bucket>;
 
     /// An overflow bucket, by its own key.
-    fn overflow(&mut self, column: usize, hash: u64) -> Result<Poll<Bucket>, Damaged>;
+    fn overflow(&mut self, column: usize, hash: u64) -> Polled<Bucket>;
 
     /// The bytes of a document's record; none of one that was forgotten.
     ///
     /// An error if there is no record: a bucket names a document that the index doesn't have.
-    fn record(&mut self, number: u64) -> Result<Poll<&[u8]>, Damaged>;
+    fn record(&mut self, number: u64) -> Polled<&[u8]>;
 
     /// The times, or marks, to which a document's entries were renewed, by number of the column.
-    fn renewals(&mut self, number: u64) -> Result<Poll<Vec<(u8, i64)>>, Damaged>;
+    fn renewals(&mut self, number: u64) -> Polled<Vec<(u8, i64)>>;
 
     /// The documents that have an id and were not forgotten, newest first.
-    fn identified(&mut self, id: &[u8]) -> Result<Poll<Vec<u64>>, Damaged>;
+    fn identified(&mut self, id: &[u8]) -> Polled<Vec<u64>>;
 
     /// The bytes of the verdict that is kept of a document.
-    fn verdict(&mut self, number: u64) -> Result<Poll<Option<Vec<u8>>>, Damaged>;
+    fn verdict(&mut self, number: u64) -> Polled<Option<Vec<u8>>>;
 
     /// The number that the next document gets.
     fn inserted(&self) -> u64;

@@ -1,7 +1,7 @@
 //! What judgements see of an index in memory: everything, at once.
 
 use super::super::config::IndexConfig;
-use super::super::reader::{Bucket, Damaged, IndexReader, Poll, Posting};
+use super::super::reader::{Bucket, IndexReader, Poll, Polled, Posting};
 use super::super::record::Record;
 use super::MemoryIndex;
 use super::column::{Column, NONE, singleton_of};
@@ -64,15 +64,15 @@ impl IndexReader for InMemory<'_> {
         singleton_of(self.found(posting))
     }
 
-    fn bucket(&mut self, posting: Posting) -> Result<Poll<Bucket>, Damaged> {
+    fn bucket(&mut self, posting: Posting) -> Polled<Bucket> {
         Ok(Poll::Ready(self.column(posting.column).bucket_of(self.found(posting))))
     }
 
-    fn overflow(&mut self, column: usize, hash: u64) -> Result<Poll<Bucket>, Damaged> {
+    fn overflow(&mut self, column: usize, hash: u64) -> Polled<Bucket> {
         Ok(Poll::Ready(self.column(column).bucket(hash)))
     }
 
-    fn record(&mut self, number: u64) -> Result<Poll<&[u8]>, Damaged> {
+    fn record(&mut self, number: u64) -> Polled<&[u8]> {
         let row = number as usize;
         let record = Record {
             sequence: number,
@@ -87,15 +87,15 @@ impl IndexReader for InMemory<'_> {
         Ok(Poll::Ready(&self.record))
     }
 
-    fn renewals(&mut self, _number: u64) -> Result<Poll<Vec<(u8, i64)>>, Damaged> {
+    fn renewals(&mut self, _number: u64) -> Polled<Vec<(u8, i64)>> {
         Ok(Poll::Ready(Vec::new()))
     }
 
-    fn identified(&mut self, _id: &[u8]) -> Result<Poll<Vec<u64>>, Damaged> {
+    fn identified(&mut self, _id: &[u8]) -> Polled<Vec<u64>> {
         Ok(Poll::Ready(Vec::new()))
     }
 
-    fn verdict(&mut self, _number: u64) -> Result<Poll<Option<Vec<u8>>>, Damaged> {
+    fn verdict(&mut self, _number: u64) -> Polled<Option<Vec<u8>>> {
         Ok(Poll::Ready(None))
     }
 

@@ -1,21 +1,22 @@
 //! A bucket that is read: its newest posting, and what it has grown to.
 
 use super::Shard;
+use super::keys::grown_key;
+use super::layout::unpack_bucket;
+use super::reads::Reads;
 use super::search::Search;
-use crate::index::reader::Bucket;
+use crate::index::reader::{Bucket, Poll, Polled};
 
 /// A bucket that may exist.
 #[derive(Debug)]
-pub struct Held {
+pub struct BucketFetch {
     pub column: u8,
     pub search: Search,
-    /// The time slices in which it may have grown, newest first.
+    /// The time slices in which it may have grown, as far as they weren't read.
     pub slices: Vec<u32>,
-    /// How many values of those were not given yet; none before they are named.
-    pub grown_left: Option<usize>,
-    /// What it grew to in the newest time slice in which it did.
+    /// What it grew to in the newest slice in which it did.
     pub grown: Option<(u32, Bucket)>,
-    pub known: Option<BucketState>,
+    pub state: Option<BucketState>,
 }
 
 /// What a bucket is, without the entries that are not kept any more.
@@ -56,19 +57,58 @@ pub struct Standing {
     pub grown: bool,
 }
 
-impl Held {
-    /// Settle what it is, once all of it was read. Of its newest posting and the newest time slice in which
-    /// it has grown, the newer one counts. In one time slice, what it has grown to is newer than its posting.
-    pub fn settle(&mut self, shard: &Shard) {
-        let found = self.search.found();
+impl BucketFetch {
+    /// Find out what the bucket is; return whether that is known.
+    ///
+    /// `singleton` is a document that is the only one in it if it has not grown.
+    pub fn poll(&mut self, shard: &Shard, reads: &mut Reads, singleton: Option<u64>) -> Polled<()> {
+        ready!(self.poll_growth(shard, reads)?);
+        if self.state.is_some() {
+            return Ok(Poll::Ready(()));
+        }
+        if let (Some(number), None, None) = (singleton, &self.grown, self.search.found) {
+            self.state = Some(alone(shard, number));
+            return Ok(Poll::Ready(()));
+        }
+        let found = ready!(self.search.poll(&shard.list, reads)?);
+        // Of its newest posting and the newest slice in which it has grown, the newer one counts. In
+        // one slice, what it has grown to is newer than its posting.
         let slice = found.map(|number| shard.list.slices.of_document(number));
-        self.grown =
-            self.grown.take().filter(|(grown, _)| slice.is_none_or(|slice| slice <= *grown));
-        self.known = Some(match (&self.grown, found) {
+        self.grown = self.grown.take().filter(|(grown, _)| slice.is_none_or(|one| one <= *grown));
+        self.state = Some(match (&self.grown, found) {
             (Some((slice, bucket)), _) => grown(shard, *slice, bucket.clone()),
             (None, Some(number)) => alone(shard, number),
             (None, None) => BucketState::Nothing,
         });
+        Ok(Poll::Ready(()))
+    }
+
+    /// Find out what the bucket may have grown to.
+    pub fn poll_growth(&mut self, shard: &Shard, reads: &mut Reads) -> Polled<()> {
+        if self.state.is_some() || self.slices.is_empty() {
+            return Ok(Poll::Ready(()));
+        }
+        let mut left = Vec::new();
+        for slice in std::mem::take(&mut self.slices) {
+            match reads.take_verified(grown_key(slice, self.column, self.search.hash))? {
+                Poll::Pending => left.push(slice),
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(packed)) => {
+                    let bucket = unpack_bucket(&packed, shard.inserted)?;
+                    if self.grown.as_ref().is_none_or(|(newest, _)| *newest < slice) {
+                        self.grown = Some((slice, bucket));
+                    }
+                }
+            }
+        }
+        self.slices = left;
+        if !self.slices.is_empty() {
+            return Ok(Poll::Pending);
+        }
+        if let Some((slice, _)) = self.grown {
+            self.search.after(slice, &shard.list);
+        }
+        Ok(Poll::Ready(()))
     }
 }
 

@@ -9,12 +9,13 @@ use super::filter::Room;
 use super::id_chains::id_keys;
 use super::layout::MOST_DOCUMENTS;
 use super::merge::{Merge, Work};
+use super::reads::ReadKey;
 use super::record_pages::page_of;
 use super::run_list::{ID_COLUMN, Merging, RunList};
 use super::write::{PendingWrite, Write};
 use super::{Shard, Writes};
 use crate::index::decision::{Changes, Decision};
-use crate::index::reader::{Damaged, Poll};
+use crate::index::reader::{Damaged, Poll, Polled};
 use crate::index::record::Record;
 
 /// A write, while it is known what it has to read.
@@ -22,6 +23,9 @@ pub struct Commit {
     list: RunList,
     merges: Vec<Merge>,
     works: Vec<Work>,
+    /// The pages that merges read, and what those have that were read.
+    sources: Vec<ReadKey>,
+    source_pages: Vec<Option<Vec<u8>>>,
     rooms: Vec<(u32, Room)>,
     /// The keys of the ids of new documents; a document that is forgotten has none.
     ids: Vec<Option<u64>>,
@@ -64,22 +68,31 @@ impl Commit {
             Some(Work::due(merges.swap_remove(place), plan, &list, inserted, documents))
         });
         let works: Vec<Work> = works.collect();
-        fetcher.want_sources(works.iter().flat_map(|work| work.reads(&list)).collect());
+        let sources: Vec<ReadKey> = works.iter().flat_map(|work| work.reads(&list)).collect();
+        sources.iter().for_each(|key| fetcher.reads.want(key.clone()));
         let (ids, known_ids) = find_ids(shard, fetcher, &changes.records)?;
         let pages = forgotten_pages(shard, changes)?;
-        Ok(Self { list, merges, works, rooms, ids, known_ids, pages })
+        let source_pages = Vec::with_capacity(sources.len());
+        Ok(Self { list, merges, works, sources, source_pages, rooms, ids, known_ids, pages })
     }
 
     /// Have the fetcher read what the write needs.
-    pub fn poll(&self, shard: &Shard, fetcher: &mut Fetcher) -> Result<Poll<()>, Damaged> {
+    pub fn poll(&mut self, shard: &Shard, fetcher: &mut Fetcher) -> Polled<()> {
         let mut read = Poll::Ready(());
+        while let Some(key) = self.sources.get(self.source_pages.len()) {
+            let Poll::Ready(page) = fetcher.reads.take(key.clone()) else {
+                read = Poll::Pending;
+                break;
+            };
+            self.source_pages.push(page);
+        }
         for &key in &self.known_ids {
-            if fetcher.newest_of_id(shard, key).is_pending() {
+            if fetcher.newest_of_id(shard, key)?.is_pending() {
                 read = Poll::Pending;
             }
         }
         for &page in &self.pages {
-            if !fetcher.has_page(page) {
+            if fetcher.poll_page(page)?.is_pending() {
                 read = Poll::Pending;
             }
         }
@@ -87,10 +100,11 @@ impl Commit {
     }
 
     /// About how many bytes it takes to make the write, beside those of the batch.
-    pub fn weight(&self, shard: &Shard, fetcher: &Fetcher, decision: &Decision) -> usize {
+    pub fn weight(&self, shard: &Shard, decision: &Decision) -> usize {
         let closes = shard.closes(decision.changes.records.len() as u64)
             || self.list.slices.is_due(decision.dates.clock.now, shard.settings.window);
-        fetcher.source_bytes() + if closes { shard.memtable.size_bytes() } else { 0 }
+        let merged: usize = self.source_pages.iter().flatten().map(Vec::len).sum();
+        merged + if closes { shard.memtable.size_bytes() } else { 0 }
     }
 
     /// Make the write, once there is nothing left to read.
@@ -101,11 +115,11 @@ impl Commit {
         columns: &[u8],
         decision: &Decision,
     ) -> Result<(Writes, PendingWrite), Damaged> {
-        let Self { list, merges, works, rooms, ids, .. } = self;
+        let Self { list, merges, works, source_pages, rooms, ids, .. } = self;
         let made = PendingWrite { merges, rooms, ..PendingWrite::default() };
         let begun = !list.columns.is_empty();
         let mut write = Write::new(shard, fetcher, columns, decision, list, made);
-        let mut sources = fetcher.sources();
+        let mut sources = source_pages.iter().map(Option::as_deref);
         for work in works {
             write.merge(work, &mut sources)?;
         }

@@ -1,31 +1,31 @@
 //! What is read for a batch: which buckets there are, by as few reads as possible.
 //!
-//! First all postings are looked up in memory, one column after the other. Nearly all buckets of a new
-//! document don't exist, which is known then. The others are read in rounds.
+//! First all postings are looked up in memory, one column after the other. Nearly all buckets of a
+//! new document don't exist, which is known then. The others are read in rounds, as are documents'
+//! records, renewals, verdicts, and the lists of those with one id.
 
+use std::collections::hash_map::Entry;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::bucket::{BucketState, Held, Standing, alone, grown};
-use super::checksum::verify_checksum;
+use super::Shard;
+use super::bucket::{BucketFetch, BucketState, Standing, grown};
 use super::id_chains::Chain;
 use super::id_list::IdList;
-use super::keys::{self, grown_key, number_key};
-use super::layout::{unpack_bucket, unpack_renewals};
-use super::lookup::Hit;
+use super::keys::{self, number_key};
+use super::layout::unpack_renewals;
+use super::reads::{ReadKey, Reads};
 use super::recent::Age;
-use super::record_pages::RecordPage;
+use super::record_pages::{RecordPage, page_key, page_of};
 use super::run_list::ID_COLUMN;
-use super::search::Search;
-use super::{ReadKey, Shard};
+use super::search::{Hit, Search};
 use crate::index::batch::Batch;
 use crate::index::config::IndexConfig;
-use crate::index::reader::{Bucket, Damaged};
+use crate::index::reader::{Bucket, Damaged, Poll, Polled};
 
 const NOWHERE: u32 = u32::MAX;
-/// The most keys that are named at a time, so that their values take a few megabytes.
-pub const MOST_KEYS: usize = 4096;
 /// About what the renewals of a document take.
 const RENEWALS_BYTES: usize = 100;
 
@@ -82,62 +82,33 @@ pub struct Possible {
     pub bucket: u32,
 }
 
-/// What a value is that was named.
-#[derive(Debug, Clone, Copy)]
-pub enum Purpose {
-    Grown {
-        bucket: u32,
-        slice: u32,
-    },
-    Posting {
-        bucket: u32,
-        at: usize,
-    },
-    Page(u64),
-    Renewals(u64),
-    Verdict(u64),
-    IdList(u64),
-    NewestOfId {
-        hash: u64,
-        at: usize,
-    },
-    /// A page that a merge reads.
-    Source(usize),
-}
-
 /// What has been read for a batch, and what has to be.
 ///
 /// It belongs to the state that a shard is in: after `Shard::apply`, begin with another one.
 #[derive(Default)]
 pub struct Fetcher {
+    pub(super) reads: Reads,
     slots: Vec<u8>,
     /// For each posting, its bucket, or `NOWHERE`.
     places: Vec<u32>,
-    buckets: Vec<Held>,
+    buckets: Vec<BucketFetch>,
     by_key: FxHashMap<(u8, u64), u32>,
     /// By document, those of a document by column.
     pub(super) possible: Vec<Possible>,
     /// The parts of them that are of documents some of whose buckets aren't known.
     rows: Vec<Range<usize>>,
-    /// Finer buckets.
+    /// Overflow buckets that aren't known.
     others: Vec<u32>,
-    wants: Vec<(ReadKey, Purpose)>,
-    named: Vec<Purpose>,
-    /// None was named, and not given yet.
-    pub(super) pages: FxHashMap<u64, Option<RecordPage>>,
+    pages: FxHashMap<u64, RecordPage>,
     page_bytes: usize,
-    /// How long the values are that were given last.
-    given_bytes: usize,
-    pub(super) renewals: FxHashMap<u64, Option<Vec<(u8, i64)>>>,
-    pub(super) verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
-    pub(super) id_lists: FxHashMap<u64, Option<Option<IdList>>>,
+    renewals: FxHashMap<u64, Vec<(u8, i64)>>,
+    verdicts: FxHashMap<u64, Option<Vec<u8>>>,
+    pub(super) id_lists: FxHashMap<u64, Option<IdList>>,
     pub(super) chains: FxHashMap<u64, Chain>,
-    /// The pages that merges read, in the order in which they are taken.
-    sources: Vec<Option<Vec<u8>>>,
-    /// The documents whose records were batch for and were read, or would go from memory.
+    /// The documents whose records were asked for and were read, or would go from memory.
     pub(super) read_records: Vec<u64>,
     pub(super) old_records: Vec<u64>,
-    /// The grown buckets that were batch for and would go from memory.
+    /// The grown buckets that were asked for and would go from memory.
     pub(super) old_buckets: Vec<(u8, u64)>,
 }
 
@@ -176,21 +147,14 @@ impl Fetcher {
     fn hold(&mut self, column: u8, slot: u8, hash: u64, hit: Hit) -> u32 {
         *self.by_key.entry((column, hash)).or_insert_with(|| {
             let search = Search::of(slot, hash, hit);
-            let (slices, grown_left) = (Vec::new(), None);
-            self.buckets.push(Held {
-                column,
-                search,
-                slices,
-                grown_left,
-                grown: None,
-                known: None,
-            });
+            let slices = Vec::new();
+            self.buckets.push(BucketFetch { column, search, slices, grown: None, state: None });
             self.buckets.len() as u32 - 1
         })
     }
 
-    /// Note in which time slices the buckets of one column, from `first` on, may have grown. Those that
-    /// are in memory are known.
+    /// Note in which time slices the buckets of one column, from `first` on, may have grown. Those
+    /// that are in memory are known.
     fn note_growth(&mut self, shard: &Shard, first: usize) {
         let Some(slot) = self.buckets.get(first).map(|bucket| bucket.search.slot) else { return };
         let new = &mut self.buckets[first..];
@@ -205,7 +169,7 @@ impl Fetcher {
                 if age == Age::Old {
                     self.old_buckets.push(key);
                 }
-                bucket.known = Some(grown(shard, slice, found));
+                bucket.state = Some(grown(shard, slice, found));
             }
         }
     }
@@ -234,164 +198,71 @@ impl Fetcher {
         let first = self.buckets.len();
         let bucket = self.hold(number, slot, hash, hit);
         self.note_growth(shard, first);
-        self.others.push(bucket);
-        self.step(shard, bucket, None);
+        if self.poll_bucket(shard, bucket, None)?.is_pending() {
+            self.others.push(bucket);
+        }
         Ok(Some(bucket))
     }
 
-    /// The content of a bucket, once it is known.
-    pub(super) fn content(&self, bucket: u32) -> Option<Bucket> {
-        self.known(bucket).map(BucketState::bucket)
+    /// What a bucket is, once it is known.
+    pub(super) fn state(&self, bucket: u32) -> Option<&BucketState> {
+        self.buckets[bucket as usize].state.as_ref()
     }
 
-    /// The only document of a bucket, if it is known that it has one posting.
-    pub(super) fn singleton(&self, bucket: u32) -> Option<u64> {
-        match self.known(bucket) {
-            Some(&BucketState::Alone(number, _)) => Some(number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn known(&self, bucket: u32) -> Option<&BucketState> {
-        self.buckets[bucket as usize].known.as_ref()
-    }
-
-    /// Whether the bucket of a column's number has a posting, or has grown, in the current time slice; none
-    /// if it can't exist.
+    /// Whether the bucket of a column's number has a posting, or has grown, in the current slice;
+    /// none if it can't exist.
     ///
     /// An error says that it wasn't read.
     pub(super) fn standing(&self, column: u8, hash: u64) -> Result<Option<Standing>, Damaged> {
         let Some(&bucket) = self.by_key.get(&(column, hash)) else { return Ok(None) };
         let unread = || Damaged(format!("bucket {hash:016x} of column {column} wasn't read"));
-        self.known(bucket).map(|known| Some(known.standing())).ok_or_else(unread)
+        self.state(bucket).map(|state| Some(state.standing())).ok_or_else(unread)
     }
 
-    /// The buckets that were read from the store and have grown: their columns' numbers, keys and time slices.
+    /// The buckets that were read from the store and have grown: their columns' numbers and keys,
+    /// the slices, and what they have grown to.
     pub(super) fn read_grown(&self) -> impl Iterator<Item = ((u8, u64), u32, &Bucket)> {
         self.buckets.iter().filter_map(|bucket| {
-            bucket.known.as_ref()?;
+            bucket.state.as_ref()?;
             let (slice, content) = bucket.grown.as_ref()?;
             Some(((bucket.column, bucket.search.hash), *slice, content))
         })
     }
 
+    /// Look at what isn't known yet.
     fn advance(&mut self, shard: &Shard, batch: BatchKeys) -> Result<(), Damaged> {
         for row in std::mem::take(&mut self.rows) {
-            if !self.advance_row(shard, batch, row.clone())? {
+            if self.advance_row(shard, batch, row.clone())?.is_pending() {
                 self.rows.push(row);
             }
         }
         for bucket in std::mem::take(&mut self.others) {
-            if !self.step(shard, bucket, None) {
+            if self.poll_bucket(shard, bucket, None)?.is_pending() {
                 self.others.push(bucket);
             }
         }
         Ok(())
     }
 
-    /// Name what has to be read of a bucket; return whether it is known.
-    ///
-    /// `candidate` is a document that is the only one in it if it has not grown.
-    pub(super) fn step(&mut self, shard: &Shard, bucket: u32, candidate: Option<u64>) -> bool {
-        if !self.step_growth(shard, bucket) {
-            return false;
-        }
-        let held = &mut self.buckets[bucket as usize];
-        if held.known.is_some() {
-            return true;
-        }
-        if let (Some(number), None, None) = (candidate, &held.grown, held.search.found()) {
-            held.known = Some(alone(shard, number));
-            return true;
-        }
-        if held.search.is_over() {
-            held.settle(shard);
-            return true;
-        }
-        for (at, reads) in held.search.name(&shard.list) {
-            self.wants.push((reads, Purpose::Posting { bucket, at }));
-        }
-        false
+    /// Find out what a bucket is; see `BucketFetch::poll`.
+    pub(super) fn poll_bucket(
+        &mut self,
+        shard: &Shard,
+        bucket: u32,
+        singleton: Option<u64>,
+    ) -> Polled<()> {
+        self.buckets[bucket as usize].poll(shard, &mut self.reads, singleton)
     }
 
-    /// Name the keys of what a bucket may have grown to; return whether that is known.
-    pub(super) fn step_growth(&mut self, shard: &Shard, bucket: u32) -> bool {
-        let held = &mut self.buckets[bucket as usize];
-        if held.known.is_some() {
-            return true;
-        }
-        if held.grown_left.is_none() {
-            held.grown_left = Some(held.slices.len());
-            for &slice in &held.slices {
-                let key = grown_key(slice, held.column, held.search.hash);
-                self.wants.push((ReadKey { table: None, key }, Purpose::Grown { bucket, slice }));
-            }
-        }
-        if held.grown_left != Some(0) {
-            return false;
-        }
-        if let Some((slice, _)) = held.grown
-            && !held.slices.is_empty()
-        {
-            held.slices.clear();
-            held.search.after(slice, &shard.list);
-        }
-        true
+    /// Find out what a bucket may have grown to.
+    pub(super) fn poll_growth(&mut self, shard: &Shard, bucket: u32) -> Polled<()> {
+        self.buckets[bucket as usize].poll_growth(shard, &mut self.reads)
     }
 
-    pub(super) fn want(&mut self, key: keys::Key, purpose: Purpose) {
-        self.wants.push((ReadKey { table: None, key }, purpose));
-    }
-
-    /// Name the pages to look for the newest document of an id's key.
-    pub(super) fn want_newest(&mut self, hash: u64, reads: Vec<(usize, ReadKey)>) {
-        let purpose = |at| Purpose::NewestOfId { hash, at };
-        self.wants.extend(reads.into_iter().map(|(at, reads)| (reads, purpose(at))));
-    }
-
-    /// Have the pages be read that merges take.
-    pub(super) fn want_sources(&mut self, reads: Vec<ReadKey>) {
-        self.sources = vec![None; reads.len()];
-        self.wants.extend(reads.into_iter().zip((0..).map(Purpose::Source)));
-    }
-
-    pub(super) fn sources(&self) -> impl Iterator<Item = Option<&[u8]>> {
-        self.sources.iter().map(Option::as_deref)
-    }
-
-    /// How long the pages are that merges take.
-    pub(super) fn source_bytes(&self) -> usize {
-        self.sources.iter().flatten().map(Vec::len).sum()
-    }
-
-    /// The keys that must be read next, by table and ascending; give all their values to `handle_values`.
-    pub fn poll_reads(&mut self) -> Vec<ReadKey> {
-        let mut wants = std::mem::take(&mut self.wants);
-        wants.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        self.wants = wants.split_off(wants.len().min(MOST_KEYS));
-        let (reads, named) = wants.into_iter().unzip();
-        self.named = named;
-        reads
-    }
-
-    pub(super) fn unread(&self) -> usize {
-        self.wants.len()
-    }
-
-    pub(super) fn given_bytes(&self) -> usize {
-        self.given_bytes
-    }
-
-    pub(super) fn held_bytes(&self) -> usize {
-        self.page_bytes + RENEWALS_BYTES * self.renewals.len()
-    }
-
-    /// Let go of the records and renewals that were read.
-    pub(super) fn release(&mut self) {
-        self.pages.retain(|_, page| page.is_none());
-        self.renewals.retain(|_, renewals| renewals.is_none());
-        self.page_bytes = 0;
-        self.read_records.clear();
+    /// The keys that must be read next, by table and ascending; give all their values to
+    /// `handle_values`.
+    pub fn poll_reads(&mut self) -> Arc<Vec<ReadKey>> {
+        self.reads.poll()
     }
 
     /// Take the values of the keys that `poll_reads` returned last, in their order.
@@ -403,69 +274,102 @@ impl Fetcher {
         batch: BatchKeys,
         values: impl IntoIterator<Item = Option<&'v [u8]>>,
     ) -> Result<(), Damaged> {
-        let mut values = values.into_iter();
-        self.given_bytes = 0;
-        for purpose in std::mem::take(&mut self.named) {
-            let value = values.next().ok_or_else(|| Damaged("a value wasn't given".into()))?;
-            self.given_bytes += value.map_or(0, <[u8]>::len);
-            self.take(shard, purpose, value)?;
-        }
+        self.reads.handle_values(values)?;
         self.advance(shard, batch)
     }
 
-    fn take(
-        &mut self,
-        shard: &Shard,
-        purpose: Purpose,
-        value: Option<&[u8]>,
-    ) -> Result<(), Damaged> {
-        let verified = |kind, number| {
-            value.map(|value| verify_checksum(&number_key(kind, number), value)).transpose()
-        };
-        match purpose {
-            Purpose::Grown { bucket, slice } => {
-                let held = &mut self.buckets[bucket as usize];
-                held.grown_left = held.grown_left.map(|left| left - 1);
-                if let Some(value) = value {
-                    let key = grown_key(slice, held.column, held.search.hash);
-                    let found = unpack_bucket(verify_checksum(&key, value)?, shard.inserted)?;
-                    if held.grown.as_ref().is_none_or(|(newest, _)| *newest < slice) {
-                        held.grown = Some((slice, found));
-                    }
-                }
-            }
-            Purpose::Posting { bucket, at } => {
-                self.buckets[bucket as usize].search.handle_values(&shard.list, at, value)?;
-            }
-            Purpose::Page(page) => {
-                let found = value.map(|value| RecordPage::unpack(page, value)).transpose()?;
-                let missing = || Damaged(format!("page {page} of the records is missing"));
-                let found = found.ok_or_else(missing)?;
-                self.page_bytes += found.size_bytes();
-                self.pages.insert(page, Some(found));
-            }
-            Purpose::Renewals(number) => {
-                let packed = verified(keys::RENEWALS, number)?.unwrap_or_default();
-                self.renewals.insert(number, Some(unpack_renewals(packed)?));
-            }
-            Purpose::Verdict(number) => {
-                let packed = verified(keys::VERDICTS, number)?;
-                self.verdicts.insert(number, Some(packed.map(<[u8]>::to_vec)));
-            }
-            Purpose::IdList(number) => {
-                let packed = verified(keys::ID_LISTS, number)?;
-                let list = packed.map(|packed| IdList::unpack(number, packed)).transpose()?;
-                self.id_lists.insert(number, Some(list));
-            }
-            Purpose::Source(at) => self.sources[at] = value.map(<[u8]>::to_vec),
-            Purpose::NewestOfId { hash, at } => {
-                if let Some(chain) = self.chains.get_mut(&hash) {
-                    chain.search.handle_values(&shard.list, at, value)?;
-                }
-            }
-        }
-        Ok(())
+    pub(super) fn held_bytes(&self) -> usize {
+        self.page_bytes + self.reads.held_bytes + RENEWALS_BYTES * self.renewals.len()
     }
+
+    /// Let go of the records and renewals that were read.
+    pub(super) fn release(&mut self) {
+        self.pages.clear();
+        self.renewals.clear();
+        self.page_bytes = 0;
+        self.read_records.clear();
+    }
+
+    /// The record of a document. An error says that there is none.
+    pub(super) fn record<'a>(&'a mut self, shard: &'a Shard, number: u64) -> Polled<&'a [u8]> {
+        // Floods ask for most records that are in memory, so these are looked up once.
+        if let Some((record, age)) = shard.find_record(number) {
+            if age == Age::Old {
+                self.old_records.push(number);
+            }
+            return Ok(Poll::Ready(record));
+        }
+        let (page, place) = page_of(number);
+        let missing = || Damaged(format!("document {number} has no record"));
+        if number >= shard.inserted {
+            return Err(missing());
+        }
+        ready!(self.poll_page(page)?);
+        self.read_records.push(number);
+        self.pages.get(&page).and_then(|page| page.get(place)).map(Poll::Ready).ok_or_else(missing)
+    }
+
+    /// The record of a document, if it is at hand.
+    pub(super) fn record_here<'a>(&'a self, shard: &'a Shard, number: u64) -> Option<&'a [u8]> {
+        shard.find_record(number).map(|(record, _)| record).or_else(|| self.read_record(number))
+    }
+
+    /// The record of a document, if it was read.
+    pub(super) fn read_record(&self, number: u64) -> Option<&[u8]> {
+        let (page, place) = page_of(number);
+        self.pages.get(&page)?.get(place)
+    }
+
+    /// Have a page of records be read.
+    pub(super) fn poll_page(&mut self, page: u64) -> Polled<()> {
+        if let Entry::Vacant(new) = self.pages.entry(page) {
+            let stored = ready!(self.reads.take(ReadKey { table: None, key: page_key(page) }));
+            let missing = || Damaged(format!("page {page} of the records is missing"));
+            let read = RecordPage::unpack(page, &stored.ok_or_else(missing)?)?;
+            self.page_bytes += read.size_bytes();
+            new.insert(read);
+        }
+        Ok(Poll::Ready(()))
+    }
+
+    /// A page of records, if it was read.
+    pub(super) fn page(&self, page: u64) -> Option<&RecordPage> {
+        self.pages.get(&page)
+    }
+
+    pub(super) fn renewals(&mut self, number: u64) -> Polled<&Vec<(u8, i64)>> {
+        let unpack = |packed: Option<Vec<u8>>| unpack_renewals(&packed.unwrap_or_default());
+        kept(&mut self.renewals, &mut self.reads, keys::RENEWALS, number, unpack)
+    }
+
+    pub(super) fn verdict(&mut self, number: u64) -> Polled<&Option<Vec<u8>>> {
+        kept(&mut self.verdicts, &mut self.reads, keys::VERDICTS, number, Ok)
+    }
+
+    /// The list of earlier documents with the same key of their ids, if there is one.
+    pub(super) fn id_list(&mut self, number: u64) -> Polled<&Option<IdList>> {
+        let unpack = |packed: Option<Vec<u8>>| {
+            packed.map(|packed| IdList::unpack(number, &packed)).transpose()
+        };
+        kept(&mut self.id_lists, &mut self.reads, keys::ID_LISTS, number, unpack)
+    }
+}
+
+/// What is stored of a document under a kind of keys; it is read once.
+fn kept<'a, T>(
+    values: &'a mut FxHashMap<u64, T>,
+    reads: &mut Reads,
+    kind: u8,
+    number: u64,
+    unpack: impl FnOnce(Option<Vec<u8>>) -> Result<T, Damaged>,
+) -> Polled<&'a T> {
+    Ok(Poll::Ready(match values.entry(number) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => {
+            let packed = ready!(reads.take_verified(number_key(kind, number))?);
+            new.insert(unpack(packed)?)
+        }
+    }))
 }
 
 impl Shard {

@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use super::Shard;
 use super::fetch::Fetcher;
 use super::search::Search;
-use crate::index::reader::{Damaged, Poll};
+use crate::index::reader::{Damaged, Poll, Polled};
 use crate::index::record::Record;
 
 /// How many records are looked at together: so many pages are kept, at most.
@@ -108,11 +108,7 @@ pub fn id_keys<'a>(ids: impl Iterator<Item = &'a [u8]>) -> Vec<u64> {
 
 impl Fetcher {
     /// The documents that have an id and were not forgotten, newest first.
-    pub(super) fn identified(
-        &mut self,
-        shard: &Shard,
-        id: &[u8],
-    ) -> Result<Poll<Vec<u64>>, Damaged> {
+    pub(super) fn identified(&mut self, shard: &Shard, id: &[u8]) -> Polled<Vec<u64>> {
         let key = id_keys(iter::once(id))[0];
         let Some(mut chain) = self.take_chain(shard, key) else {
             return Ok(Poll::Ready(Vec::new()));
@@ -131,31 +127,27 @@ impl Fetcher {
     }
 
     /// Have the newest document with a key of its id be found, and its list be read.
-    pub(super) fn newest_of_id(&mut self, shard: &Shard, key: u64) -> Poll<()> {
-        let Some(mut chain) = self.take_chain(shard, key) else { return Poll::Ready(()) };
+    pub(super) fn newest_of_id(&mut self, shard: &Shard, key: u64) -> Polled<()> {
+        let Some(mut chain) = self.take_chain(shard, key) else { return Ok(Poll::Ready(())) };
         let begun = self.begin(shard, &mut chain);
         let newest = chain.newest;
         self.chains.insert(key, chain);
-        match newest {
-            _ if !begun => Poll::Pending,
-            Some(number) if self.id_list(number).is_none() => Poll::Pending,
-            _ => Poll::Ready(()),
+        ready!(begun?);
+        if let Some(number) = newest {
+            ready!(self.id_list(number)?);
         }
+        Ok(Poll::Ready(()))
     }
 
-    /// Find the newest document of a chain; return whether that is done.
-    fn begin(&mut self, shard: &Shard, chain: &mut Chain) -> bool {
+    /// Find the newest document of a chain.
+    fn begin(&mut self, shard: &Shard, chain: &mut Chain) -> Polled<()> {
         if !chain.begun {
-            if !chain.search.is_over() {
-                self.want_newest(chain.search.hash, chain.search.name(&shard.list));
-                return false;
-            }
+            let found = ready!(chain.search.poll(&shard.list, &mut self.reads)?);
             chain.begun = true;
-            let first = shard.list.slices.first();
-            chain.newest = chain.search.found().filter(|&number| number >= first);
+            chain.newest = found.filter(|&number| number >= shard.list.slices.first());
             chain.newest.into_iter().for_each(|number| chain.add(number, true));
         }
-        true
+        Ok(Poll::Ready(()))
     }
 
     /// The documents with a key of their ids, if all of them are known.
@@ -166,18 +158,18 @@ impl Fetcher {
     /// Follow a chain as far as possible, and name what has to be read.
     fn follow(&mut self, shard: &Shard, chain: &mut Chain) -> Result<(), Damaged> {
         let first = shard.list.slices.first();
-        if !self.begin(shard, chain) {
+        if self.begin(shard, chain)?.is_pending() {
             return Ok(());
         }
         for number in std::mem::take(&mut chain.open_lists) {
-            match self.id_list(number) {
-                None => chain.open_lists.push(number),
-                Some(Some(list)) => {
+            match self.id_list(number)? {
+                Poll::Pending => chain.open_lists.push(number),
+                Poll::Ready(Some(list)) => {
                     let kept = list.entries().iter().filter(|(_, number)| *number >= first);
                     kept.for_each(|&(height, number)| chain.add(number, height > 0));
                 }
-                Some(None) if chain.newest == Some(number) => {}
-                Some(None) => {
+                Poll::Ready(None) if chain.newest == Some(number) => {}
+                Poll::Ready(None) => {
                     let message = format!("the list of documents before {number} is missing");
                     return Err(Damaged(message));
                 }
@@ -189,11 +181,10 @@ impl Fetcher {
             let some = chain.open.split_off(rest);
             let mut missing = Vec::new();
             for number in some {
-                if !self.has_record(shard, number)? {
+                let Poll::Ready(record) = self.record(shard, number)? else {
                     missing.push(number);
                     continue;
-                }
-                let record = self.record_here(shard, number).unwrap_or_default();
+                };
                 if !record.is_empty() {
                     chain.add_id(number, Record::unpack(record)?.id);
                 }

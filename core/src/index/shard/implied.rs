@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::Shard;
 use super::bucket::BucketState;
 use super::fetch::{BatchKeys, Fetcher, Possible};
-use crate::index::reader::Damaged;
+use crate::index::reader::{Poll, Polled};
 use crate::index::record::Record;
 
 /// Entries of a bucket from which others follow. A fuller one is that of a mould, whose documents
@@ -20,54 +20,53 @@ use crate::index::record::Record;
 const FEW: usize = 4;
 
 impl Fetcher {
-    /// Return whether all buckets of a document are known.
+    /// Find out what all buckets of a document are.
     pub(super) fn advance_row(
         &mut self,
         shard: &Shard,
         batch: BatchKeys,
         row: Range<usize>,
-    ) -> Result<bool, Damaged> {
+    ) -> Polled<()> {
         let (others, first) = (row.start..row.end - 1, self.possible[row.end - 1].bucket);
-        let is_known = self.step(shard, first, None);
+        let is_known = self.poll_bucket(shard, first, None)?.is_ready();
         let mut all = true;
         for at in others.clone() {
             let bucket = self.possible[at].bucket;
-            self.step_growth(shard, bucket);
-            all &= self.known(bucket).is_some();
+            let _ = self.poll_growth(shard, bucket)?;
+            all &= self.state(bucket).is_some();
         }
         if !is_known || all {
-            return Ok(is_known);
+            return Ok(if is_known { Poll::Ready(()) } else { Poll::Pending });
         }
-        let Some(candidates) = self.candidates(shard, batch, first)? else { return Ok(false) };
+        let candidates = ready!(self.candidates(shard, batch, first)?);
         let postings = &self.possible[others.clone()];
         let chosen = self.first_in(shard, batch, &candidates, postings);
-        let mut all = true;
+        let mut read = Poll::Ready(());
         for (at, candidate) in others.zip(chosen) {
-            all &= self.step(shard, self.possible[at].bucket, candidate);
+            if self.poll_bucket(shard, self.possible[at].bucket, candidate)?.is_pending() {
+                read = Poll::Pending;
+            }
         }
-        Ok(all)
+        Ok(read)
     }
 
-    /// The documents in a bucket from which others may follow; none if their records must be read.
+    /// The documents in a bucket from which others may follow.
     ///
     /// A document that may have moved may not be in all of its buckets any more.
-    fn candidates(
-        &mut self,
-        shard: &Shard,
-        batch: BatchKeys,
-        bucket: u32,
-    ) -> Result<Option<Vec<u64>>, Damaged> {
-        let entries = self.known(bucket).map_or(&[][..], BucketState::entries);
+    fn candidates(&mut self, shard: &Shard, batch: BatchKeys, bucket: u32) -> Polled<Vec<u64>> {
+        let entries = self.state(bucket).map_or(&[][..], BucketState::entries);
         if entries.len() > FEW || batch.rows == 0 {
-            return Ok(Some(Vec::new()));
+            return Ok(Poll::Ready(Vec::new()));
         }
         let settled = shard.list.slices.current().first;
         let candidates: Vec<u64> = entries.iter().copied().filter(|&one| one >= settled).collect();
-        let mut all = true;
+        let mut read = Poll::Ready(());
         for &number in &candidates {
-            all &= self.has_record(shard, number)?;
+            if self.record(shard, number)?.is_pending() {
+                read = Poll::Pending;
+            }
         }
-        Ok(all.then_some(candidates))
+        Ok(read.map(|()| candidates))
     }
 
     /// Which of some documents was the first one in each of a document's buckets, if one was.

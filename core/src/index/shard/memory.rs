@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use super::keys::{Key, Range};
 use super::open::Opening;
-use super::{ReadKey, Settings, Shard, TableWrite, Writes};
+use super::reads::ReadKey;
+use super::{Settings, Shard, TableWrite, Writes};
 use crate::index::reader::Damaged;
 
 /// Keys and values, and the tables of runs.

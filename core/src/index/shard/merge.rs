@@ -9,11 +9,12 @@
 //! lives of the shard. So what is lost is made up for, and a shard that is closed after every few
 //! writes finishes its merges like any other.
 
+use super::TableWrite;
 use super::filter::Part;
 use super::keys::{Key, PAGES, Place};
+use super::reads::ReadKey;
 use super::run::{FAN_IN, MARK, Page, Posting, Shape, pack_pages};
 use super::run_list::{Merging, RunList};
-use super::{ReadKey, TableWrite};
 use crate::index::reader::Damaged;
 
 const PAGES_A_STEP: u32 = 16;

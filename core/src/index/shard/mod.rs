@@ -48,7 +48,7 @@ mod bucket;
 pub mod checksum;
 pub mod commit;
 pub mod contents;
-mod documents;
+
 pub mod fetch;
 mod filter;
 mod huge;
@@ -57,7 +57,7 @@ pub mod id_list;
 mod implied;
 pub mod keys;
 pub mod layout;
-pub mod lookup;
+
 pub mod memory;
 pub mod memtable;
 mod merge;
@@ -65,6 +65,7 @@ pub mod open;
 pub mod plan;
 mod prefetch;
 pub mod reader;
+pub mod reads;
 mod recent;
 pub mod record_pages;
 pub mod run;
@@ -97,14 +98,6 @@ pub struct Settings {
     pub run_documents: u32,
     /// How long entries live, in ms; none: for ever.
     pub window: Option<i64>,
-}
-
-/// A key that must be read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReadKey {
-    /// The run whose page it is; none: it is among all others.
-    pub table: Option<u32>,
-    pub key: Key,
 }
 
 /// What is written, in this order: the tables, then in one atomic write the ranges, the deletes and

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::commit::Commit;
 use super::fetch::{BatchKeys, Fetcher};
 use super::reader::ShardReader;
+use super::reads::ReadKey;
 use super::write::PendingWrite;
-use super::{ReadKey, Shard, Writes};
+use super::{Shard, Writes};
 use crate::index::batch::Batch;
 use crate::index::clock::Clock;
 use crate::index::config::IndexConfig;
@@ -90,7 +91,7 @@ impl Plan {
     fn advance(&mut self, shard: &Shard, mut stage: Stage) -> Result<Stage, Damaged> {
         for _ in 0..MOST_IDLE {
             if self.reads.is_empty() {
-                self.reads = self.fetcher.poll_reads().into();
+                self.reads = self.fetcher.poll_reads();
             }
             if !self.reads.is_empty() {
                 return Ok(stage);
@@ -175,9 +176,11 @@ impl Plan {
     /// About how many bytes the next step works on beside those of the batch.
     pub fn weight(&self, shard: &Shard) -> usize {
         match &self.stage {
-            Stage::Judging(_) | Stage::Failed => self.fetcher.given_bytes(),
+            Stage::Judging(_) | Stage::Failed => self.fetcher.reads.given_bytes,
             Stage::Judged => 0,
-            Stage::Committing(commit) => commit.weight(shard, &self.fetcher, &self.decision),
+            Stage::Committing(commit) => {
+                self.fetcher.reads.given_bytes + commit.weight(shard, &self.decision)
+            }
             Stage::Written(pending) => pending.weight(shard),
         }
     }

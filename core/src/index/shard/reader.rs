@@ -1,8 +1,9 @@
 //! What the judge sees: a shard, and what has been read for the batch.
 
 use super::Shard;
+use super::bucket::BucketState;
 use super::fetch::{BatchKeys, Fetcher};
-use crate::index::reader::{Bucket, Damaged, IndexReader, Poll, Posting};
+use crate::index::reader::{Bucket, IndexReader, Poll, Polled, Posting};
 
 /// Answers the judge. What it has to read first is named by `Fetcher::poll_reads` from then on.
 pub struct ShardReader<'a> {
@@ -18,59 +19,51 @@ impl<'a> ShardReader<'a> {
         Self { shard, batch, rows: batch.documents(), fetcher }
     }
 
-    fn posting(&self, posting: Posting) -> Option<u32> {
+    fn bucket_of(&self, posting: Posting) -> Option<u32> {
         self.fetcher.bucket_of(posting.column * self.rows + posting.row)
     }
 
-    fn seen(&self, bucket: Option<u32>) -> Poll<Bucket> {
-        bucket.map_or(Poll::Ready(Bucket::default()), |bucket| seen(self.fetcher.content(bucket)))
+    fn content(&self, bucket: Option<u32>) -> Poll<Bucket> {
+        let Some(bucket) = bucket else { return Poll::Ready(Bucket::default()) };
+        self.fetcher.state(bucket).map_or(Poll::Pending, |state| Poll::Ready(state.bucket()))
     }
-}
-
-fn seen<T>(found: Option<T>) -> Poll<T> {
-    found.map_or(Poll::Pending, Poll::Ready)
 }
 
 impl IndexReader for ShardReader<'_> {
     fn may_exist(&mut self, posting: Posting) -> bool {
-        self.posting(posting).is_some()
+        self.bucket_of(posting).is_some()
     }
 
     fn singleton(&mut self, posting: Posting) -> Option<u64> {
-        self.fetcher.singleton(self.posting(posting)?)
+        match self.fetcher.state(self.bucket_of(posting)?)? {
+            &BucketState::Alone(number, _) => Some(number),
+            _ => None,
+        }
     }
 
-    fn bucket(&mut self, posting: Posting) -> Result<Poll<Bucket>, Damaged> {
-        Ok(self.seen(self.posting(posting)))
+    fn bucket(&mut self, posting: Posting) -> Polled<Bucket> {
+        Ok(self.content(self.bucket_of(posting)))
     }
 
-    fn overflow(&mut self, column: usize, hash: u64) -> Result<Poll<Bucket>, Damaged> {
+    fn overflow(&mut self, column: usize, hash: u64) -> Polled<Bucket> {
         let bucket = self.fetcher.overflow(self.shard, self.batch, column, hash)?;
-        Ok(self.seen(bucket))
+        Ok(self.content(bucket))
     }
 
-    fn record(&mut self, number: u64) -> Result<Poll<&[u8]>, Damaged> {
-        // Floods ask for most records that are in memory, so these are looked up once.
-        if let Some((record, age)) = self.shard.find_record(number) {
-            self.fetcher.note_record(number, age);
-            return Ok(Poll::Ready(record));
-        }
-        if !self.fetcher.has_record(self.shard, number)? {
-            return Ok(Poll::Pending);
-        }
-        Ok(seen(self.fetcher.record_here(self.shard, number)))
+    fn record(&mut self, number: u64) -> Polled<&[u8]> {
+        self.fetcher.record(self.shard, number)
     }
 
-    fn renewals(&mut self, number: u64) -> Result<Poll<Vec<(u8, i64)>>, Damaged> {
-        Ok(seen(self.fetcher.renewals(number).cloned()))
+    fn renewals(&mut self, number: u64) -> Polled<Vec<(u8, i64)>> {
+        Ok(self.fetcher.renewals(number)?.map(Clone::clone))
     }
 
-    fn identified(&mut self, id: &[u8]) -> Result<Poll<Vec<u64>>, Damaged> {
+    fn identified(&mut self, id: &[u8]) -> Polled<Vec<u64>> {
         self.fetcher.identified(self.shard, id)
     }
 
-    fn verdict(&mut self, number: u64) -> Result<Poll<Option<Vec<u8>>>, Damaged> {
-        Ok(seen(self.fetcher.verdict(number).cloned()))
+    fn verdict(&mut self, number: u64) -> Polled<Option<Vec<u8>>> {
+        Ok(self.fetcher.verdict(number)?.map(Clone::clone))
     }
 
     fn inserted(&self) -> u64 {
@@ -86,7 +79,7 @@ impl IndexReader for ShardReader<'_> {
     }
 
     fn unread(&self) -> usize {
-        self.fetcher.unread()
+        self.fetcher.reads.unread()
     }
 
     fn room_bytes(&self, known: usize) -> usize {

@@ -355,7 +355,7 @@ impl Harness {
         fetcher: &mut Fetcher,
         decision: &Decision,
     ) -> Result<(Writes, PendingWrite), Damaged> {
-        let commit = Commit::new(&self.shard, fetcher, &COLUMNS, decision)?;
+        let mut commit = Commit::new(&self.shard, fetcher, &COLUMNS, decision)?;
         loop {
             let reads = fetcher.poll_reads();
             if !reads.is_empty() {
@@ -489,7 +489,7 @@ fn writes_that_close_a_run_are_heavy() {
         let (decision, after) = harness.decide(&documents);
         let commit =
             Commit::new(&harness.shard, &mut Fetcher::default(), &COLUMNS, &decision).unwrap();
-        let weight = commit.weight(&harness.shard, &fetcher, &decision);
+        let weight = commit.weight(&harness.shard, &decision);
         let memtable_bytes = harness.shard.sizes().memtable_bytes;
         let (writes, prepared) = harness.prepare(&mut fetcher, &decision).unwrap();
         let closes = !writes.tables.is_empty();

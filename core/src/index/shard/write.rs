@@ -106,10 +106,10 @@ impl<'a> Write<'a> {
     }
 
     /// Do the steps of a merge, and end it if all are done.
-    pub fn merge(
+    pub fn merge<'b>(
         &mut self,
         work: Work,
-        sources: &mut impl Iterator<Item = Option<&'a [u8]>>,
+        sources: &mut impl Iterator<Item = Option<&'b [u8]>>,
     ) -> Result<(), Damaged> {
         let worked = work.done(&self.list, sources)?;
         for part in worked.parts {
@@ -298,7 +298,7 @@ impl<'a> Write<'a> {
             return left;
         }
         let Some(last) = chain.newest else { return IdList::default() };
-        let stored = fetcher.id_lists.get(&last).and_then(Option::as_ref).and_then(Option::as_ref);
+        let stored = fetcher.id_lists.get(&last).and_then(Option::as_ref);
         let mut list = stored.cloned().unwrap_or_default();
         list.prune(first);
         if !list.push(last) && stored.is_some() {
