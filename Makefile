@@ -77,7 +77,7 @@ lint: $(VENV)/.dev ## Check style, format, spelling and types
 	@$(BIN)/mypy
 	@$(BIN)/stubtest lsh._core
 	@$(RUST) cargo fmt $(CRATE) --check
-	@$(RUST) cargo clippy $(CRATE) --all-targets --locked --quiet -- -D warnings
+	@$(RUST) cargo clippy $(CRATE) --all-targets --features testing --locked --quiet -- -D warnings
 	@$(RUST) cargo fmt --manifest-path core/fuzz/Cargo.toml --check
 	@$(RUST) cargo clippy $(FUZZ) --all-targets --locked --quiet -- -D warnings
 

@@ -1,6 +1,6 @@
 //! What a shard costs without RocksDB, in ns of CPU a document. On Linux:
 //!
-//!     cargo run --release --no-default-features --example judging [NAME]
+//!     cargo run --release --no-default-features --features testing --example judging [NAME]
 //!
 //! The store is a map in memory. What it takes to read from it, and to write, is told apart. Each
 //! line is the mean of many batches; the first third of them isn't counted.
@@ -12,9 +12,9 @@ use _core::index::batch::Batch;
 use _core::index::clock::Clock;
 use _core::index::config::IndexConfig;
 use _core::index::rules::{Rules, SameId};
-use _core::index::shard::memory::Memory;
 use _core::index::shard::plan::Plan;
-use _core::index::shard::{Settings, Shard};
+use _core::index::shard::state::{Settings, Shard};
+use _core::index::shard::tests::store::Memory;
 
 const BANDS: usize = 18;
 const ROWS: usize = 7;

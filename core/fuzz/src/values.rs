@@ -6,7 +6,7 @@
 
 use _core::index::clock::{Clock, Dated, NO_TIME};
 use _core::index::rules::{Rules, SameId};
-use _core::index::shard::Settings;
+use _core::index::shard::state::Settings;
 use _core::index::shard::checksum::{add_checksum, verify_checksum};
 use _core::index::shard::contents::Contents;
 use _core::index::shard::id_list::IdList;

@@ -1,12 +1,15 @@
 //! Candidates: the documents that buckets name, as far as they were read.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::batch::Batch;
 use super::clock::Clock;
+use super::config::IndexConfig;
 use super::decision::Match;
+use super::ids::Identities;
 use super::reader::{Damaged, IndexReader, Poll, Polled};
 use super::record::Record;
 use super::similar::Measures;
@@ -95,15 +98,30 @@ impl Candidates {
         self.compared.resize(batch.len(), Compared { row: NEVER, equal: 0 });
     }
 
-    /// Forget a document of the index from a row on.
-    pub fn forget(&mut self, number: u64, row: u32) {
-        self.gone.entry(number).or_insert(row);
-    }
-
-    /// Forget a document of the batch from a later row on.
-    pub fn forget_own(&mut self, own: usize, row: u32) {
-        let document = &mut self.documents[own];
-        document.gone_from = document.gone_from.min(row);
+    /// Note from which rows on documents are forgotten: those of the index, and of the batch before.
+    pub fn forget(&mut self, batch: &Batch, ids: &Identities, rows: &[u32]) {
+        if ids.forgotten.is_empty() {
+            return;
+        }
+        let mut own: HashMap<&[u8], Vec<u32>> =
+            ids.forgotten.iter().map(|forgotten| (&forgotten.id[..], Vec::new())).collect();
+        for &row in rows.iter().rev() {
+            if let Some(rows) = own.get_mut(batch.ids.get(row as usize)) {
+                rows.push(row);
+            }
+        }
+        for forgotten in &ids.forgotten {
+            let from = forgotten.row as u32;
+            for &number in ids.stored(&forgotten.id) {
+                self.gone.entry(number).or_insert(from);
+            }
+            if let Some(rows) = own.get_mut(&forgotten.id[..]) {
+                while let Some(row) = rows.pop_if(|row| *row < from) {
+                    let document = &mut self.documents[row as usize];
+                    document.gone_from = document.gone_from.min(from);
+                }
+            }
+        }
     }
 
     /// The numbers of the documents of the index that are forgotten in the batch, ascending.
@@ -327,6 +345,40 @@ impl Candidates {
             let start = starts[&one.id.start];
             one.id = start..start + one.id.len();
         }
+    }
+
+    /// Add the matches among comparisons: most similar first, ties oldest first.
+    ///
+    /// `met` has candidates, and how many slots are equal.
+    pub fn add_matches(
+        &self,
+        config: &IndexConfig,
+        shingles: u32,
+        met: &[(u32, u32)],
+        matches: &mut Vec<Match>,
+    ) {
+        let (measures, from) = (&config.measures, matches.len());
+        for &(candidate, equal) in met {
+            let document = self.document(candidate);
+            let containment = measures.share(equal, shingles, document.shingles);
+            if equal >= measures.matches || containment > 0.0 {
+                let (sequence, id) = (document.sequence, document.id.clone());
+                matches.push(Match { sequence, equal: equal as u16, containment, id });
+            }
+        }
+        matches[from..].sort_by_key(|found| (std::cmp::Reverse(found.equal), found.sequence));
+        // A document that was renewed may have several numbers.
+        let mut kept = from;
+        for at in from..matches.len() {
+            if kept - from == config.rules.max_matches {
+                break;
+            }
+            if kept == from || matches[kept - 1].sequence != matches[at].sequence {
+                matches.swap(kept, at);
+                kept += 1;
+            }
+        }
+        matches.truncate(kept);
     }
 
     /// Whether some documents are forgotten in the batch.

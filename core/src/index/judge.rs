@@ -20,7 +20,6 @@
 //!
 //! A query is judged in the same way, but nothing changes: each sees the index as it is.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -31,7 +30,7 @@ use super::candidates::{Candidates, NEVER};
 use super::clock::{Clock, Dated};
 use super::collisions::{Collision, Collisions};
 use super::config::IndexConfig;
-use super::decision::{Answer, Changes, Counts, Decision, Match, Matches, MetBucket};
+use super::decision::{Answer, Changes, Counts, Decision, Matches};
 use super::ids::Identities;
 use super::overflow::LEVELS;
 use super::reader::{Damaged, IndexReader, Poll, Polled};
@@ -132,16 +131,16 @@ impl Judge {
 
 /// The buckets that a document probes in a column, the first one first, and what becomes of it.
 #[derive(Debug, Clone, Copy)]
-struct ProbePath {
-    buckets: [u32; LEVELS + 1],
+pub(super) struct ProbePath {
+    pub(super) buckets: [u32; LEVELS + 1],
     /// How many buckets it probed.
-    probed: usize,
+    pub(super) probed: usize,
     outcome: Outcome,
 }
 
 /// What becomes of a document in a column. A level is that of a bucket on its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     /// It is inserted into the first bucket on the path that has room, or into the last one.
     Inserted { level: usize },
     /// An entry absorbs it: a candidate, of which so many slots are equal.
@@ -184,8 +183,8 @@ pub struct BatchState {
     pub(super) inserted: Vec<bool>,
     pub(super) renewed: FxHashSet<Renewed>,
     pub(super) matches: Matches,
-    counts: Counts,
-    answers: Vec<Answer>,
+    pub(super) counts: Counts,
+    pub(super) answers: Vec<Answer>,
     /// Whether no entry can be forgotten or too old.
     all_live: bool,
     /// How many of the collisions were judged.
@@ -199,9 +198,9 @@ pub struct BatchState {
     /// The candidates that the last probe compared; some may be there twice.
     compared: Vec<u32>,
     /// The live entries of the bucket that was read last.
-    live: Vec<u32>,
+    pub(super) live: Vec<u32>,
     /// The comparisons of the next collision's row so far: candidates, and how many slots are equal.
-    met: Vec<(u32, u32)>,
+    pub(super) met: Vec<(u32, u32)>,
     /// The row that met each candidate last.
     met_by: Vec<u32>,
 }
@@ -221,7 +220,7 @@ impl BatchState {
         let mut candidates = Candidates::new(config.slots, dates.clock.clone(), reader.inserted());
         if subject == Subject::Documents {
             candidates.add_batch(&batch, &dates.times);
-            forget(&batch, ids, &rows, &mut candidates);
+            candidates.forget(&batch, ids, &rows);
         }
         let mut buckets = Buckets::default();
         let collisions = Collisions::of(&batch, config.columns.len(), &rows, &mut buckets, reader);
@@ -486,7 +485,7 @@ impl BatchState {
     }
 
     /// Find the live ones among the first entries of a bucket.
-    fn read_live(
+    pub(super) fn read_live(
         &mut self,
         collision: Collision,
         bucket: u32,
@@ -639,30 +638,6 @@ impl BatchState {
         }
     }
 
-    /// Note the buckets that a query met, with all their entries for now.
-    fn describe(
-        &mut self,
-        collision: Collision,
-        path: ProbePath,
-        reader: &mut impl IndexReader,
-    ) -> Result<(), Damaged> {
-        let (row, column) = (collision.row as usize, usize::from(collision.column));
-        self.answers.resize_with(row + 1, Answer::default);
-        for (level, &bucket) in path.buckets[..path.probed].iter().enumerate() {
-            let held = self.buckets.get(bucket);
-            let (entries, has_overflow) = (held.entries.len(), held.has_overflow);
-            if self.read_live(collision, bucket, entries, reader)?.is_pending() {
-                return Err(Damaged("what was read is gone".into()));
-            }
-            if has_overflow || !self.live.is_empty() {
-                let document = |&candidate| self.candidates.document(candidate).sequence;
-                let holds: Vec<u64> = self.live.iter().map(document).collect();
-                self.answers[row].met.push(MetBucket { column, level, size: holds.len(), holds });
-            }
-        }
-        Ok(())
-    }
-
     /// Write down the matches of all rows before one. Only the first of them has met anything.
     fn finish_rows(&mut self, end: usize) {
         let row = self.matches.starts.len() - 1;
@@ -670,75 +645,14 @@ impl BatchState {
             return;
         }
         self.counts.candidates += self.met.len() as u64;
-        let from = self.matches.matches.len();
-        self.add_matches(row);
-        let so_far = self.matches.matches.len();
+        let matches = &mut self.matches.matches;
+        let shingles = self.batch.shingles[row];
+        self.candidates.add_matches(&self.config, shingles, &self.met, matches);
+        let so_far = matches.len();
         self.matches.starts.resize(end + 1, so_far);
         if self.subject != Subject::Documents {
-            self.answers.resize_with(end, Answer::default);
-            let answer = &mut self.answers[row];
-            answer.compared = self.met.len() as u64;
-            let mut matches: Vec<u64> =
-                self.matches.matches[from..].iter().map(|found| found.sequence).collect();
-            matches.sort_unstable();
-            for bucket in &mut answer.met {
-                let entries = std::mem::take(&mut bucket.holds);
-                bucket.holds =
-                    matches.iter().copied().filter(|one| entries.contains(one)).collect();
-            }
+            self.finish_queries(row, end);
         }
         self.met.clear();
-    }
-
-    /// Add the matches among the comparisons of a row: most similar first, ties oldest first.
-    fn add_matches(&mut self, row: usize) {
-        let (measures, matches) = (&self.config.measures, &mut self.matches.matches);
-        let from = matches.len();
-        for &(candidate, equal) in &self.met {
-            let document = self.candidates.document(candidate);
-            let containment = measures.share(equal, self.batch.shingles[row], document.shingles);
-            if equal >= measures.matches || containment > 0.0 {
-                let (sequence, id) = (document.sequence, document.id.clone());
-                matches.push(Match { sequence, equal: equal as u16, containment, id });
-            }
-        }
-        matches[from..].sort_by_key(|found| (std::cmp::Reverse(found.equal), found.sequence));
-        // A document that was renewed may have several numbers.
-        let mut kept = from;
-        for at in from..matches.len() {
-            if kept - from == self.config.rules.max_matches {
-                break;
-            }
-            if kept == from || matches[kept - 1].sequence != matches[at].sequence {
-                matches.swap(kept, at);
-                kept += 1;
-            }
-        }
-        matches.truncate(kept);
-    }
-}
-
-/// Note from which rows on documents are forgotten: those of the index, and of the batch before.
-fn forget(batch: &Batch, ids: &Identities, rows: &[u32], candidates: &mut Candidates) {
-    if ids.forgotten.is_empty() {
-        return;
-    }
-    let mut own: HashMap<&[u8], Vec<u32>> =
-        ids.forgotten.iter().map(|forgotten| (&forgotten.id[..], Vec::new())).collect();
-    for &row in rows.iter().rev() {
-        if let Some(rows) = own.get_mut(batch.ids.get(row as usize)) {
-            rows.push(row);
-        }
-    }
-    for forgotten in &ids.forgotten {
-        let from = forgotten.row as u32;
-        for &number in ids.stored(&forgotten.id) {
-            candidates.forget(number, from);
-        }
-        if let Some(rows) = own.get_mut(&forgotten.id[..]) {
-            while let Some(row) = rows.pop_if(|row| *row < from) {
-                candidates.forget_own(row as usize, from);
-            }
-        }
     }
 }

@@ -28,6 +28,7 @@ pub mod in_memory;
 pub mod judge;
 mod naming;
 mod overflow;
+mod query;
 pub mod reader;
 pub mod record;
 mod repeated;

@@ -6,7 +6,7 @@
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::super::reader::Bucket;
+use crate::index::reader::Bucket;
 
 /// So many rows can be told from places in `Column::several`.
 pub const MOST_ROWS: usize = SEVERAL as usize;
@@ -46,7 +46,7 @@ impl Column {
 
     /// Append the keys of further documents, which come to no bucket by that.
     pub fn append(&mut self, keys: &[u64]) {
-        super::extend(&mut self.keys, keys);
+        extend(&mut self.keys, keys);
     }
 
     /// What the table has of each key's bucket, or `NONE`.
@@ -137,4 +137,13 @@ fn key_of(value: u32, keys: &[u64], several: &[Several]) -> u64 {
         None => keys[value as usize],
         Some(place) => several[place as usize].key,
     }
+}
+
+/// Append items; at most a fifth of the room is left empty.
+pub fn extend<T: Copy>(items: &mut Vec<T>, others: &[T]) {
+    let length = items.len() + others.len();
+    if length > items.capacity() {
+        items.reserve_exact((items.len() + items.len() / 4).max(length) - items.len());
+    }
+    items.extend_from_slice(others);
 }

@@ -8,7 +8,6 @@
 //! first row on. Those that are inserted have records, which name their rows.
 
 mod column;
-mod reader;
 #[cfg(test)]
 mod tests;
 
@@ -16,15 +15,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use self::column::{Column, MOST_ROWS};
-use self::reader::{InMemory, Looked};
+use self::column::{Column, MOST_ROWS, NONE, extend, singleton_of};
 use super::batch::Batch;
 use super::clock::Clock;
 use super::config::IndexConfig;
 use super::decision::{Decision, Matches};
 use super::judge::Judge;
 use super::overflow::LEVELS;
-use super::reader::{Damaged, Poll};
+use super::reader::{Bucket, Damaged, IndexReader, Poll, Polled, Posting};
 use super::record::Record;
 use super::rules::{Rules, SameId};
 
@@ -326,11 +324,108 @@ fn here<T>(seen: Poll<T>) -> Result<T, Damaged> {
     }
 }
 
-/// Append items; at most a fifth of the room is left empty.
-fn extend<T: Copy>(items: &mut Vec<T>, others: &[T]) {
-    let length = items.len() + others.len();
-    if length > items.capacity() {
-        items.reserve_exact((items.len() + items.len() / 4).max(length) - items.len());
+/// What the tables have of the postings of n documents, one column after the other.
+pub struct Looked {
+    count: usize,
+    values: Vec<u32>,
+}
+
+impl Looked {
+    /// Look up all keys of n documents in the columns of a config, one column after the other: so
+    /// much of a table stays in the processor's cache.
+    pub fn up(index: &MemoryIndex, config: &IndexConfig, keys: &[u64], count: usize) -> Self {
+        let mut values = Vec::with_capacity(keys.len());
+        for (place, &column) in config.columns.iter().enumerate() {
+            let own = &keys[place * count..(place + 1) * count];
+            index.columns[usize::from(column)].find_all(own, &mut values);
+        }
+        Self { count, values }
     }
-    items.extend_from_slice(others);
+}
+
+pub struct InMemory<'a> {
+    index: &'a MemoryIndex,
+    config: &'a IndexConfig,
+    looked: &'a Looked,
+    first: usize,
+    /// The record that was asked for last.
+    record: Vec<u8>,
+}
+
+impl<'a> InMemory<'a> {
+    /// `config` may have some of the index's columns. The batch has documents of `looked`; `first`
+    /// is the place of the first one there.
+    pub fn new(
+        index: &'a MemoryIndex,
+        config: &'a IndexConfig,
+        looked: &'a Looked,
+        first: usize,
+    ) -> Self {
+        Self { index, config, looked, first, record: Vec::new() }
+    }
+
+    fn column(&self, place: usize) -> &Column {
+        &self.index.columns[usize::from(self.config.columns[place])]
+    }
+
+    fn found(&self, posting: Posting) -> u32 {
+        self.looked.values[posting.column * self.looked.count + self.first + posting.row]
+    }
+}
+
+impl IndexReader for InMemory<'_> {
+    fn may_exist(&mut self, posting: Posting) -> bool {
+        self.found(posting) != NONE
+    }
+
+    fn singleton(&mut self, posting: Posting) -> Option<u64> {
+        singleton_of(self.found(posting))
+    }
+
+    fn bucket(&mut self, posting: Posting) -> Polled<Bucket> {
+        Ok(Poll::Ready(self.column(posting.column).bucket_of(self.found(posting))))
+    }
+
+    fn overflow(&mut self, column: usize, hash: u64) -> Polled<Bucket> {
+        Ok(Poll::Ready(self.column(column).bucket(hash)))
+    }
+
+    fn record(&mut self, number: u64) -> Polled<&[u8]> {
+        let row = number as usize;
+        let record = Record {
+            sequence: number,
+            time: 0,
+            shingles: self.index.shingles[row],
+            sketch: self.index.sketch(row),
+            new: &[],
+            id: &[],
+        };
+        self.record.clear();
+        record.pack_into(&mut self.record);
+        Ok(Poll::Ready(&self.record))
+    }
+
+    fn renewals(&mut self, _number: u64) -> Polled<Vec<(u8, i64)>> {
+        Ok(Poll::Ready(Vec::new()))
+    }
+
+    fn identified(&mut self, _id: &[u8]) -> Polled<Vec<u64>> {
+        Ok(Poll::Ready(Vec::new()))
+    }
+
+    fn verdict(&mut self, _number: u64) -> Polled<Option<Vec<u8>>> {
+        Ok(Poll::Ready(None))
+    }
+
+    fn inserted(&self) -> u64 {
+        self.index.len() as u64
+    }
+
+    fn moved_below(&self) -> u64 {
+        0
+    }
+
+    fn all_kept(&self) -> bool {
+        true
+    }
 }

@@ -1,10 +1,10 @@
 //! A bucket that is read: its newest posting, and what it has grown to.
 
-use super::Shard;
 use super::keys::grown_key;
 use super::layout::unpack_bucket;
 use super::reads::Reads;
 use super::search::Search;
+use super::state::Shard;
 use crate::index::reader::{Bucket, Poll, Polled};
 
 /// A bucket that may exist.

@@ -5,15 +5,17 @@
 use rustc_hash::FxHashSet;
 
 use super::fetch::Fetcher;
-use super::filter::Room;
+use super::filter::{Filters, Room};
 use super::id_chains::id_keys;
-use super::layout::MOST_DOCUMENTS;
+use super::layout::{MOST_DOCUMENTS, pack_bucket};
+use super::memtable::Memtable;
 use super::merge::{Merge, Work};
 use super::reads::ReadKey;
 use super::record_pages::page_of;
 use super::run_list::{ID_COLUMN, Merging, RunList};
-use super::write::{PendingWrite, Write};
-use super::{Shard, Writes};
+use super::state::Shard;
+use super::write::{Changed, PendingWrite, Write};
+use super::writes::Writes;
 use crate::index::decision::{Changes, Decision};
 use crate::index::reader::{Damaged, Poll, Polled};
 use crate::index::record::Record;
@@ -191,6 +193,67 @@ fn begin_merges(
 }
 
 impl Shard {
+    /// Continue with what a write that is in the store has changed.
+    ///
+    /// `fetcher` and `pending` must be those of the last decision, and of this state.
+    pub fn apply(&mut self, fetcher: Fetcher, pending: PendingWrite) {
+        self.remember(&fetcher);
+        if let Some(list) = pending.list {
+            if self.list.columns.is_empty() && !list.columns.is_empty() {
+                self.filters = Filters::new(list.columns.len(), list.run_documents);
+                self.memtable = Memtable::new(list.columns.len(), self.inserted);
+            }
+            self.list = list;
+        }
+        self.merges = pending.merges;
+        for (run, room) in pending.rooms {
+            self.filters.reserve(run, room);
+        }
+        pending.parts.iter().for_each(|part| self.filters.put(part));
+        pending.asked.iter().for_each(|&run| self.filters.ask(run));
+        pending.removed.iter().for_each(|&run| self.filters.remove(run));
+        if let Some(first) = pending.emptied {
+            self.memtable.empty(first);
+            self.memtable_writes = 0;
+        }
+        if !pending.added.is_empty() {
+            self.memtable.put(&pending.added);
+            self.memtable_writes += 1;
+        }
+        let mut start = 0;
+        for &end in &pending.record_ends {
+            self.recent_records.add(self.inserted, &pending.records[start..end]);
+            self.inserted += 1;
+            start = end;
+        }
+        self.last_page = pending.last_page;
+        self.all_kept &= pending.forgotten.is_empty();
+        pending.forgotten.iter().for_each(|number| self.recent_records.forget(number));
+        for Changed { key, grown } in pending.grown {
+            match grown {
+                Some(bucket) => self.recent_buckets.put(key, &bucket),
+                None => self.recent_buckets.forget(&key),
+            }
+        }
+    }
+
+    /// Keep what was read for the next batch.
+    fn remember(&mut self, fetcher: &Fetcher) {
+        fetcher.old_records.iter().for_each(|&number| self.recent_records.keep(number));
+        for &number in &fetcher.read_records {
+            if self.recent_records.get(&number).is_none()
+                && let Some(record) = fetcher.read_record(number)
+            {
+                self.recent_records.add(number, record);
+            }
+        }
+        fetcher.old_buckets.iter().for_each(|&key| self.recent_buckets.keep(key));
+        for (key, slice, bucket) in fetcher.read_grown() {
+            let packed = pack_bucket(&bucket.entries, bucket.has_overflow);
+            self.recent_buckets.put(key, &[&slice.to_le_bytes()[..], &packed].concat());
+        }
+    }
+
     /// Whether the memtable is closed before so many documents are added.
     ///
     /// Those of a write are in one run. A run has as nearly as possible the size that its filter

@@ -10,10 +10,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::Shard;
 use super::bucket::{BucketFetch, BucketState, Standing, grown};
-use super::id_chains::Chain;
-use super::id_list::IdList;
+use super::id_list::{Chain, IdList};
 use super::keys::{self, number_key};
 use super::layout::unpack_renewals;
 use super::reads::{ReadKey, Reads};
@@ -21,6 +19,7 @@ use super::recent::Age;
 use super::record_pages::{RecordPage, page_key, page_of};
 use super::run_list::ID_COLUMN;
 use super::search::{Hit, Search};
+use super::state::Shard;
 use crate::index::batch::Batch;
 use crate::index::config::IndexConfig;
 use crate::index::reader::{Bucket, Damaged, Poll, Polled};

@@ -8,93 +8,16 @@ use std::iter;
 
 use blake2b_simd::Hash;
 use blake2b_simd::many::{HashManyJob, hash_many};
-use rustc_hash::FxHashSet;
 
-use super::Shard;
 use super::fetch::Fetcher;
+use super::id_list::Chain;
 use super::search::Search;
+use super::state::Shard;
 use crate::index::reader::{Damaged, Poll, Polled};
 use crate::index::record::Record;
 
 /// How many records are looked at together: so many pages are kept, at most.
 const TOGETHER: usize = 2048;
-
-/// The documents with one key of their ids, as far as they are known.
-#[derive(Debug)]
-pub struct Chain {
-    pub search: Search,
-    /// The newest one, once it was found.
-    pub newest: Option<u64>,
-    begun: bool,
-    /// The documents whose lists are or were read, and those whose lists weren't looked at.
-    pub listed: FxHashSet<u64>,
-    open_lists: Vec<u64>,
-    /// All documents, and those whose records weren't looked at.
-    found: FxHashSet<u64>,
-    open: Vec<u64>,
-    /// The documents that were not forgotten, with the places of their ids.
-    numbers: Vec<(u64, usize)>,
-    ids: Vec<Vec<u8>>,
-}
-
-impl Chain {
-    fn new(search: Search) -> Self {
-        Self {
-            search,
-            newest: None,
-            begun: false,
-            listed: FxHashSet::default(),
-            open_lists: Vec::new(),
-            found: FxHashSet::default(),
-            open: Vec::new(),
-            numbers: Vec::new(),
-            ids: Vec::new(),
-        }
-    }
-
-    fn is_whole(&self) -> bool {
-        self.begun && self.open_lists.is_empty() && self.open.is_empty()
-    }
-
-    fn add(&mut self, number: u64, with_list: bool) {
-        if self.found.insert(number) {
-            self.open.push(number);
-        }
-        if with_list && self.listed.insert(number) {
-            self.open_lists.push(number);
-        }
-    }
-
-    fn add_id(&mut self, number: u64, id: &[u8]) {
-        let place = self.ids.iter().position(|other| other == id).unwrap_or_else(|| {
-            self.ids.push(id.to_vec());
-            self.ids.len() - 1
-        });
-        self.numbers.push((number, place));
-    }
-
-    /// The documents with an id, newest first.
-    fn with_id(&self, id: &[u8]) -> Vec<u64> {
-        let own = self.numbers.iter().filter(|(_, place)| self.ids[*place] == id);
-        let mut numbers: Vec<u64> = own.map(|(number, _)| *number).collect();
-        numbers.sort_unstable_by(|one, other| other.cmp(one));
-        numbers
-    }
-
-    /// Whether one of the documents is among some, which ascend.
-    pub fn has_any(&self, some: &[u64]) -> bool {
-        self.numbers.iter().any(|(number, _)| some.binary_search(number).is_ok())
-    }
-
-    /// What is left of the documents without some, which ascend, if any is forgotten: ascending.
-    pub fn left(&self, forgotten: &[u64]) -> Option<Vec<u64>> {
-        let numbers = self.numbers.iter().map(|(number, _)| *number);
-        let mut left: Vec<u64> =
-            numbers.filter(|number| forgotten.binary_search(number).is_err()).collect();
-        left.sort_unstable();
-        (left.len() < self.found.len()).then_some(left)
-    }
-}
 
 /// The keys of ids. The processor hashes several at a time.
 pub fn id_keys<'a>(ids: impl Iterator<Item = &'a [u8]>) -> Vec<u64> {

@@ -8,6 +8,9 @@
 //!
 //! An entry is its height (1 byte) and its document's number (8), little-endian.
 
+use rustc_hash::FxHashSet;
+
+use super::search::Search;
 use crate::index::bytes::Cursor;
 use crate::index::reader::Damaged;
 
@@ -70,6 +73,83 @@ impl IdList {
             entries.push((height, number));
         }
         Ok(Self(entries))
+    }
+}
+
+/// The documents with one key of their ids, as far as they are known.
+#[derive(Debug)]
+pub struct Chain {
+    pub search: Search,
+    /// The newest one, once it was found.
+    pub newest: Option<u64>,
+    pub begun: bool,
+    /// The documents whose lists are or were read, and those whose lists weren't looked at.
+    pub listed: FxHashSet<u64>,
+    pub open_lists: Vec<u64>,
+    /// All documents, and those whose records weren't looked at.
+    pub found: FxHashSet<u64>,
+    pub open: Vec<u64>,
+    /// The documents that were not forgotten, with the places of their ids.
+    numbers: Vec<(u64, usize)>,
+    ids: Vec<Vec<u8>>,
+}
+
+impl Chain {
+    pub fn new(search: Search) -> Self {
+        Self {
+            search,
+            newest: None,
+            begun: false,
+            listed: FxHashSet::default(),
+            open_lists: Vec::new(),
+            found: FxHashSet::default(),
+            open: Vec::new(),
+            numbers: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.begun && self.open_lists.is_empty() && self.open.is_empty()
+    }
+
+    pub fn add(&mut self, number: u64, with_list: bool) {
+        if self.found.insert(number) {
+            self.open.push(number);
+        }
+        if with_list && self.listed.insert(number) {
+            self.open_lists.push(number);
+        }
+    }
+
+    pub fn add_id(&mut self, number: u64, id: &[u8]) {
+        let place = self.ids.iter().position(|other| other == id).unwrap_or_else(|| {
+            self.ids.push(id.to_vec());
+            self.ids.len() - 1
+        });
+        self.numbers.push((number, place));
+    }
+
+    /// The documents with an id, newest first.
+    pub fn with_id(&self, id: &[u8]) -> Vec<u64> {
+        let own = self.numbers.iter().filter(|(_, place)| self.ids[*place] == id);
+        let mut numbers: Vec<u64> = own.map(|(number, _)| *number).collect();
+        numbers.sort_unstable_by(|one, other| other.cmp(one));
+        numbers
+    }
+
+    /// Whether one of the documents is among some, which ascend.
+    pub fn has_any(&self, some: &[u64]) -> bool {
+        self.numbers.iter().any(|(number, _)| some.binary_search(number).is_ok())
+    }
+
+    /// What is left of the documents without some, which ascend, if any is forgotten: ascending.
+    pub fn left(&self, forgotten: &[u64]) -> Option<Vec<u64>> {
+        let numbers = self.numbers.iter().map(|(number, _)| *number);
+        let mut left: Vec<u64> =
+            numbers.filter(|number| forgotten.binary_search(number).is_err()).collect();
+        left.sort_unstable();
+        (left.len() < self.found.len()).then_some(left)
     }
 }
 

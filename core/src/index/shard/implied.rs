@@ -9,9 +9,9 @@
 
 use std::ops::Range;
 
-use super::Shard;
 use super::bucket::BucketState;
 use super::fetch::{BatchKeys, Fetcher, Possible};
+use super::state::Shard;
 use crate::index::reader::{Poll, Polled};
 use crate::index::record::Record;
 

@@ -9,15 +9,14 @@
 //! lives of the shard. So what is lost is made up for, and a shard that is closed after every few
 //! writes finishes its merges like any other.
 
-use super::TableWrite;
 use super::filter::Part;
 use super::keys::{Key, PAGES, Place};
 use super::reads::ReadKey;
 use super::run::{FAN_IN, MARK, Page, Posting, Shape, pack_pages};
 use super::run_list::{Merging, RunList};
+use super::writes::TableWrite;
 use crate::index::reader::Damaged;
 
-const PAGES_A_STEP: u32 = 16;
 /// By how much a merge is faster than it must be, in quarters.
 const HASTE_QUARTERS: u64 = 5;
 /// Closing a shard loses what is in an unfinished file: about half a second of work. Files of a
@@ -26,26 +25,6 @@ const FILE_BYTES: u64 = 64 << 20;
 /// By how many steps a write makes up for lost ones: a fifth of a file, and about as many as are
 /// due with 4,000 documents.
 const MADE_UP_STEPS: u32 = 32;
-
-/// How many steps a merge of runs of a shape takes.
-pub fn steps(shape: Shape, columns: usize) -> u32 {
-    columns as u32 * (shape.pages() / pages_a_step(shape))
-}
-
-fn pages_a_step(shape: Shape) -> u32 {
-    PAGES_A_STEP.min(shape.pages())
-}
-
-/// How many pages of the new run a step of a merge makes.
-pub fn pages_into(from: Shape) -> u32 {
-    pages_a_step(from) * FAN_IN as u32
-}
-
-/// The slot and the page of the new run at which a step of a merge begins.
-pub fn parts_until(from: Shape, step: u32) -> (u8, u32) {
-    let groups = from.pages() / pages_a_step(from);
-    ((step / groups) as u8, step % groups * pages_into(from))
-}
 
 /// How far a merge is in memory.
 #[derive(Debug, Clone)]
@@ -69,7 +48,7 @@ impl Merge {
     ///
     /// The level has another run after as many as one of those that are merged has.
     fn due(&self, plan: &Merging, list: &RunList, inserted: u64, documents: u64) -> u32 {
-        let all = steps(list.shape(plan.level), list.columns.len());
+        let all = list.shape(plan.level).merge_steps(list.columns.len());
         let runs = list.runs.iter().filter(|run| plan.sources.contains(&run.number));
         let merged: u64 = runs.map(|run| run.end - run.first).sum();
         let within = |documents: u64| {
@@ -129,7 +108,7 @@ impl Work {
     /// The slot of a step's column, and its pages in the runs that are read.
     fn pages_of(&self, list: &RunList, step: u32) -> (u8, std::ops::Range<u32>) {
         let shape = list.shape(self.plan.level);
-        let each = pages_a_step(shape);
+        let each = shape.pages_a_step();
         let groups = shape.pages() / each;
         let first = step % groups * each;
         ((step / groups) as u8, first..first + each)
@@ -145,7 +124,7 @@ impl Work {
         let (target, fan_in) = (self.plan.target, FAN_IN as u32);
         let (mut parts, mut tables) = (Vec::new(), Vec::<TableWrite>::new());
         let mut written: Vec<(Key, Vec<u8>)> = Vec::new();
-        let total = steps(from, list.columns.len());
+        let total = from.merge_steps(list.columns.len());
         for step in self.merge.next..self.merge.next + self.steps {
             let (slot, range) = self.pages_of(list, step);
             let into = range.start * fan_in..range.end * fan_in;
@@ -296,7 +275,7 @@ mod tests {
             let due = merge.due(&plan, &list, plan.began + documents, 1);
             merge.next += due;
             let expected =
-                (u64::from(steps(list.shape(0), 41)) * documents * 5 / (4 * 4096)).min(41);
+                (u64::from(list.shape(0).merge_steps(41)) * documents * 5 / (4 * 4096)).min(41);
             assert!(due <= 1 && u64::from(merge.next) == expected);
         }
         assert_eq!(merge.next, 41);

@@ -7,11 +7,12 @@ use super::filter::{Filters, Part};
 use super::keys::{self, GONE, Key, Place, RUNS, Range, number_in};
 use super::layout::{MOST_DOCUMENTS, number_before};
 use super::memtable::{Added, Memtable, unpack_added};
-use super::merge::{Merge, pages_into, parts_until};
+use super::merge::Merge;
 use super::recent::Recent;
 use super::record_pages::{RecordPage, page_key, page_of};
+use super::run::Shape;
 use super::run_list::RunList;
-use super::{CANDIDATE_BYTES, RECENT_BYTES, Settings, Shard};
+use super::state::{CANDIDATE_BYTES, RECENT_BYTES, Settings, Shard};
 use crate::index::reader::Damaged;
 
 /// A shard, while its store is read.
@@ -108,12 +109,12 @@ impl Opening {
             runs.map(|run| (run.number, run.level, (columns, 0), false)).collect();
         for plan in &self.list.merging {
             let from = self.list.shape(plan.level);
-            let until = parts_until(from, plan.done);
+            let until = from.parts_until(plan.done);
             expected.push((plan.target, plan.level + 1, until, true));
         }
         for (run, level, until, again) in expected {
             let merged = level.checked_sub(1).map(|level| self.list.shape(level));
-            let pages = merged.map_or(self.list.shape(level).pages(), pages_into);
+            let pages = merged.map_or(self.list.shape(level).pages(), Shape::pages_into);
             if !self.filters.fits(level) {
                 return Err(Damaged(format!("there is no memory for the filter of run {run}")));
             }

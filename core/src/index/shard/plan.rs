@@ -9,8 +9,9 @@ use super::commit::Commit;
 use super::fetch::{BatchKeys, Fetcher};
 use super::reader::ShardReader;
 use super::reads::ReadKey;
+use super::state::Shard;
 use super::write::PendingWrite;
-use super::{Shard, Writes};
+use super::writes::Writes;
 use crate::index::batch::Batch;
 use crate::index::clock::Clock;
 use crate::index::config::IndexConfig;
@@ -203,8 +204,8 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::index::rules::{Rules, SameId};
-    use crate::index::shard::Settings;
-    use crate::index::shard::memory::Memory;
+    use crate::index::shard::state::Settings;
+    use crate::index::shard::tests::store::Memory;
 
     const COLUMNS: usize = 6;
     const SLOTS: usize = 16;

@@ -1,8 +1,8 @@
 //! What the judge sees: a shard, and what has been read for the batch.
 
-use super::Shard;
 use super::bucket::BucketState;
 use super::fetch::{BatchKeys, Fetcher};
+use super::state::Shard;
 use crate::index::reader::{Bucket, IndexReader, Poll, Polled, Posting};
 
 /// Answers the judge. What it has to read first is named by `Fetcher::poll_reads` from then on.

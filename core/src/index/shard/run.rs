@@ -20,6 +20,7 @@ pub const MARK: u32 = 1 << 31;
 /// Runs of one level that are merged into one of the next.
 pub const FAN_IN: usize = 8;
 const FAN_IN_BITS: u32 = FAN_IN.ilog2();
+const PAGES_A_STEP: u32 = 16;
 const POSTINGS_A_PAGE: u64 = 256;
 const POSTING_BYTES: usize = 12;
 /// Bits of filters for each posting, by level; those of the last for all levels above. Young runs are
@@ -73,6 +74,27 @@ impl Shape {
     /// How many pages a column has.
     pub fn pages(self) -> u32 {
         1 << self.page_bits
+    }
+
+    /// How many pages of a column a step of a merge reads.
+    pub fn pages_a_step(self) -> u32 {
+        PAGES_A_STEP.min(self.pages())
+    }
+
+    /// How many pages of the new run a step of a merge makes.
+    pub fn pages_into(self) -> u32 {
+        self.pages_a_step() * FAN_IN as u32
+    }
+
+    /// How many steps a merge of runs of this shape takes.
+    pub fn merge_steps(self, columns: usize) -> u32 {
+        columns as u32 * (self.pages() / self.pages_a_step())
+    }
+
+    /// The slot and the page of the new run at which a step of a merge begins.
+    pub fn parts_until(self, step: u32) -> (u8, u32) {
+        let groups = self.pages() / self.pages_a_step();
+        ((step / groups) as u8, step % groups * self.pages_into())
     }
 
     /// How many words of the filter a column has.

@@ -3,7 +3,6 @@
 use super::checksum::{add_checksum, verify_checksum};
 use super::keys::RUNS;
 use super::layout::MOST_DOCUMENTS;
-use super::merge::steps;
 use super::run::{FAN_IN, Shape};
 use super::slices::{NO_TIME, TimeSlice, TimeSlices};
 use crate::index::bytes::Cursor;
@@ -244,7 +243,7 @@ impl RunList {
             });
             let new = merging.target < self.next && self.run(merging.target).is_none();
             let fits = merging.level < MOST_LEVELS && self.shape(merging.level + 1).fits();
-            let open = || merging.done < steps(self.shape(merging.level), self.columns.len());
+            let open = || merging.done < self.shape(merging.level).merge_steps(self.columns.len());
             if !found || !new || !fits || !open() || merging.postings > MOST_POSTINGS {
                 return wrong(format!("a merge into run {}", merging.target));
             }

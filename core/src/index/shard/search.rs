@@ -2,12 +2,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::Shard;
 use super::keys::{PAGES, Place};
 use super::layout::number_before;
 use super::reads::{ReadKey, Reads};
 use super::run::{Page, marked};
 use super::run_list::{Run, RunList};
+use super::state::Shard;
 use crate::index::reader::{Damaged, Poll, Polled};
 
 /// Runs by number, newest first. There is hardly ever more than one.

@@ -9,9 +9,9 @@ use pyo3::types::PyBytes;
 use super::damaged;
 use super::shard::PyShard;
 use crate::index::clock::Clock;
-use crate::index::shard::Settings;
 use crate::index::shard::open::Opening;
 use crate::index::shard::run_list::MOST_RUN_DOCUMENTS;
+use crate::index::shard::state::Settings;
 use crate::python::caught::{caught, locked};
 
 type Spans<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u64)>;

@@ -11,9 +11,9 @@ use super::found::{PyDecision, PyMatches};
 use super::shard::Snapshot;
 use crate::index::config::IndexConfig;
 use crate::index::decision::{Decision, MetBucket};
-use crate::index::shard::Writes;
 use crate::index::shard::plan::Plan;
 use crate::index::shard::reads::ReadKey;
+use crate::index::shard::writes::Writes;
 use crate::python::caught::{caught, held, locked, yielding};
 
 type Keys<'py> = Vec<(Option<u32>, Vec<Bound<'py, PyBytes>>)>;

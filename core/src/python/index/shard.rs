@@ -16,7 +16,7 @@ use crate::index::clock::Clock;
 use crate::index::config::IndexConfig;
 use crate::index::reader::Damaged;
 use crate::index::shard::plan::Plan;
-use crate::index::shard::{CANDIDATE_BYTES, Shard};
+use crate::index::shard::state::{CANDIDATE_BYTES, Shard};
 use crate::python::arrays;
 use crate::python::caught::{caught, left, locked};
 

@@ -5,17 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::commit::Commit;
-use super::fetch::{BatchKeys, Fetcher};
-use super::keys::{self, Place};
-use super::memory::Memory;
-use super::open::Opening;
-use super::reader::ShardReader;
-use super::record_pages::{self, page_of};
-use super::run_list::{ID_COLUMN, MOST_RUN_DOCUMENTS, Run, RunList};
-use super::slices::TimeSlices;
-use super::write::PendingWrite;
-use super::{Settings, Shard, Writes};
+use super::super::commit::Commit;
+use super::super::fetch::{BatchKeys, Fetcher};
+use super::super::keys::{self, Place};
+use super::super::open::Opening;
+use super::super::reader::ShardReader;
+use super::super::record_pages::{self, page_of};
+use super::super::run_list::{ID_COLUMN, MOST_RUN_DOCUMENTS, Run, RunList};
+use super::super::slices::TimeSlices;
+use super::super::state::{Settings, Shard};
+use super::super::write::PendingWrite;
+use super::super::writes::Writes;
+use super::store::Memory;
 use crate::index::clock::{Clock, Dated};
 use crate::index::decision::{ChangedBucket, Changes, Decision, NewPosting};
 use crate::index::reader::{Bucket, Damaged, IndexReader, Poll, Posting};

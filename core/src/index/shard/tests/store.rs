@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::keys::{Key, Range};
-use super::open::Opening;
-use super::reads::ReadKey;
-use super::{Settings, Shard, TableWrite, Writes};
+use super::super::keys::{Key, Range};
+use super::super::open::Opening;
+use super::super::reads::ReadKey;
+use super::super::state::{Settings, Shard};
+use super::super::writes::{TableWrite, Writes};
 use crate::index::reader::Damaged;
 
 /// Keys and values, and the tables of runs.
