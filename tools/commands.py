@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from worker.cli.lazy import LazyCommand
-from worker.cli.root import app
+from worker.cli.root import LazyCommand, app
 
 HEAD = """\
 # Commands

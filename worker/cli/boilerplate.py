@@ -19,10 +19,9 @@ from worker.cli.options import (
     IdField,
     TextField,
     Threshold,
-    for_files,
 )
-from worker.cli.progress_bar import byte_progress
-from worker.cli.reading import Texts
+from worker.cli.reading import Texts, for_files
+from worker.cli.screen import byte_progress
 from worker.visible import counted, tell
 
 

@@ -27,11 +27,10 @@ from worker.cli.options import (
     IdField,
     TextField,
     Threshold,
-    for_files,
 )
-from worker.cli.progress_bar import byte_progress
-from worker.cli.reading import Report, say
+from worker.cli.reading import Report, for_files, say
 from worker.cli.run_groups import RunGroups
+from worker.cli.screen import byte_progress
 from worker.files.errors import of_file
 from worker.files.inputs import Inputs
 from worker.files.output import Output

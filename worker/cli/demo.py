@@ -20,8 +20,7 @@ from rich.table import Table
 from lsh import Parameters, normalise
 from worker.cli.comparison import compared
 from worker.cli.options import serve_extra
-from worker.cli.progress_bar import byte_progress
-from worker.cli.screen import line
+from worker.cli.screen import byte_progress, line
 from worker.files.inputs import Inputs
 from worker.formats.choice import document_format
 from worker.offline.filter import Counts, OfflineFilter, offline_settings

@@ -14,7 +14,6 @@ from rich.table import Table
 
 from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.options import (
     Config,
     Containment,
@@ -27,11 +26,9 @@ from worker.cli.options import (
     Picture,
     TextField,
     Threshold,
-    for_files,
 )
-from worker.cli.progress_bar import byte_progress, share_progress
-from worker.cli.reading import Report
-from worker.cli.screen import print_json, screen
+from worker.cli.reading import Report, for_files, labelled_pairs, numbered
+from worker.cli.screen import byte_progress, print_json, screen, share_progress
 from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import Reading as ReadAs

@@ -33,7 +33,7 @@ from worker.cli.options import (
     Threshold,
     settings_of,
 )
-from worker.cli.progress_bar import byte_progress
+from worker.cli.screen import byte_progress
 from worker.documents.lookup import Gone
 from worker.documents.pair import Pair, Side, pair
 from worker.files.encodings import by_mark, decoded

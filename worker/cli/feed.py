@@ -25,7 +25,7 @@ from worker.cli.options import (
     FollowLinks,
     for_kafka,
 )
-from worker.cli.progress_bar import byte_progress
+from worker.cli.screen import byte_progress
 from worker.files.errors import FileError
 from worker.files.inputs import Inputs
 from worker.files.reading import Reading

@@ -15,7 +15,6 @@ import typer
 
 if TYPE_CHECKING:
     from worker.corrections.service import Corrector
-    from worker.files.reading import Reading
     from worker.settings.model import Settings
 
 
@@ -144,7 +143,7 @@ def settings_of(
     """Return the settings of files and options, which are named as ``section__setting``."""
     from worker.settings.loading import load
 
-    return load(config, _dotted({"kafka__bootstrap": bootstrap, "app": app, **more}), defaults)
+    return load(config, dotted({"kafka__bootstrap": bootstrap, "app": app, **more}), defaults)
 
 
 def for_kafka(config: list[Path] | None, bootstrap: str | None, app: str | None) -> Settings:
@@ -177,24 +176,8 @@ def corrector(settings: Settings) -> Corrector:
     return Corrector.of(plan.settings(settings), plan, KafkaBus(options))
 
 
-def for_files(
-    config: list[Path] | None,
-    format_: str | None,
-    encoding: str | None,
-    *,
-    follow_links: bool,
-    **more: object,
-) -> tuple[Settings, Reading]:
-    """Return the settings with which files are judged, and how they are read."""
-    from worker.files.reading import Reading
-    from worker.offline.filter import offline_settings
-
-    settings = offline_settings(config, _dotted(more))
-    reading = Reading.given(format_, encoding, settings.documents, follow_links=follow_links)
-    return reading.offline(settings), reading
-
-
-def _dotted(given: Mapping[str, object]) -> dict[str, object]:
+def dotted(given: Mapping[str, object]) -> dict[str, object]:
+    """Return options by the names of their settings: ``section.setting``."""
     return {name.replace("__", "."): value for name, value in given.items()}
 
 

@@ -1,11 +1,13 @@
-"""What commands that read files say: what the settings may miss, and what can't be read."""
+"""Documents in files: how commands read them, and what they say of settings and of faults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.options import dotted
 from worker.files.inputs import Inputs
 from worker.files.named_files import Argument
 from worker.files.reading import ARRAY, Reading
@@ -13,7 +15,8 @@ from worker.formats.base import DocumentFormat
 from worker.formats.choice import line_format, watched_fields
 from worker.formats.first_documents import FieldWatch, SeenFields, TextWatch
 from worker.formats.unreadable import CAUSES, Unreadable
-from worker.offline.filter import Counts, Line, Verdict, text_of
+from worker.offline.filter import Counts, Line, Verdict, offline_settings, text_of
+from worker.settings.documents import DocumentsSection
 from worker.settings.model import Settings
 from worker.visible import counted, tell
 
@@ -23,6 +26,20 @@ _SAY_WHAT_TO_DO = {"bad-id", "time-wrong-type", "text-wrong-type", "id-wrong-typ
 """The reasons that name the field, what is in it, and what reads it."""
 _ENCODINGS = {"invalid-utf8", "bad-encoding"}
 _SHOWN_REASONS = 3
+
+
+def for_files(
+    config: list[Path] | None,
+    format_: str | None,
+    encoding: str | None,
+    *,
+    follow_links: bool,
+    **more: object,
+) -> tuple[Settings, Reading]:
+    """Return the settings with which files are judged, and how they are read."""
+    settings = offline_settings(config, dotted(more))
+    reading = Reading.given(format_, encoding, settings.documents, follow_links=follow_links)
+    return reading.offline(settings), reading
 
 
 def say(line: str) -> None:
@@ -236,3 +253,39 @@ class Texts:
             CommandError: that is more than ``limits.reject_share``.
         """
         self._report.finish()
+
+
+def labelled_pairs(path: Path) -> list[tuple[str, str]]:
+    """Return the pairs of ids in a file: a line for each, with a tab between them.
+
+    Raises:
+        CommandError: the file can't be read, or a line has no tab.
+    """
+    found = []
+    with Inputs([path], DocumentsSection(format="text"), Reading("lines")) as inputs:
+        for chunk in inputs.chunks(1 << 20):
+            for line in chunk:
+                try:
+                    ids = line.value.decode().split("\t")
+                except UnicodeDecodeError:
+                    raise CommandError(f"{line.key.decode()}: is not UTF-8", EXIT_FAILED) from None
+                if len(ids) < 2:  # noqa: PLR2004 -- a pair
+                    raise CommandError(
+                        f"{line.key.decode()}: takes two ids, separated by a tab", EXIT_FAILED
+                    )
+                found.append((ids[0], ids[1]))
+    return found
+
+
+def numbered(
+    labels: Sequence[tuple[str, str]], numbers: Mapping[str, int]
+) -> list[tuple[int, int]]:
+    """Return the numbers of the pairs of which both documents are known; tell of the others."""
+    pairs = [(numbers.get(one), numbers.get(other)) for one, other in labels]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None and a != b]
+    if len(known) < len(labels):
+        tell(
+            f"neardup: {len(labels) - len(known):,} of {counted(len(labels), 'pair')} don't name"
+            " two of the documents"
+        )
+    return known

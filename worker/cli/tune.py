@@ -18,7 +18,6 @@ from rich.table import Table
 from lsh import Choice, Fingerprinter, detection, sufficient_slots
 from lsh.spectrum import Spectrum, spectrum
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.options import (
     Config,
     Containment,
@@ -31,11 +30,9 @@ from worker.cli.options import (
     Picture,
     TextField,
     Threshold,
-    for_files,
 )
-from worker.cli.progress_bar import share_progress
-from worker.cli.reading import Texts
-from worker.cli.screen import print_json, screen
+from worker.cli.reading import Texts, for_files, labelled_pairs, numbered
+from worker.cli.screen import print_json, screen, share_progress
 from worker.measuring.evaluation import CLEAR
 from worker.measuring.pictures import draw_tuning, drawable
 from worker.measuring.tuning import (

@@ -8,8 +8,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from worker.cli.lazy import LazyCommand
-from worker.cli.root import app
+from worker.cli.root import LazyCommand, app
 
 Command = TyperGroup | LazyCommand
 
