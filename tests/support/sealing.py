@@ -19,7 +19,7 @@ def put_bucket(store: BandStore, place: Key, documents: Sequence[int], era: int 
     column, key = place
     packed = b"".join(number.to_bytes(4, "little") for number in documents)
     stored = grown_key(era, bytes([column]) + key.to_bytes(8, "big"))
-    store._db[stored] = sealed(stored, packed)
+    store.db[stored] = sealed(stored, packed)
 
 
 def sealed(key: bytes, value: bytes) -> bytes:

@@ -75,11 +75,11 @@ class Pages:
         """Take the database, opened with these families."""
         self._db = db
         self._meaning = meaning
-        self._families: dict[int, Rdict] = {}
+        self.families: dict[int, Rdict] = {}
         for name in names:
             # One that came or went while a store was opened read-only isn't there.
             with suppress(Exception):
-                self._families[_number(name)] = db.get_column_family(name)
+                self.families[_number(name)] = db.get_column_family(name)
 
     def look_up(self, plan: Plan | Query) -> None:
         """Read what a plan or a query needs, until it needs nothing any more."""
@@ -105,7 +105,7 @@ class Pages:
         return span(self._source(run), keys or of_run(CELLS, run))
 
     def _source(self, run: int | None) -> Rdict:
-        return self._db if run is None else self._families.get(run, self._db)
+        return self._db if run is None else self.families.get(run, self._db)
 
     def check(self, made: Iterable[int]) -> None:
         """Check that runs have their families.
@@ -114,16 +114,16 @@ class Pages:
             ValueError: one is missing.
         """
         for number in made:
-            if number not in self._families:
+            if number not in self.families:
                 raise ValueError(f"the tables of run {number} are missing")
 
     def close(self) -> None:
         """Let go of the database, so that it can be closed."""
-        self._families.clear()
+        self.families.clear()
 
     def sum(self, name: str) -> int:
         """Return the sum of a property of RocksDB over the families of runs."""
-        families = list(self._families.values())
+        families = list(self.families.values())
         return sum(int(family.property_int_value(name) or 0) for family in families)
 
 
@@ -175,7 +175,7 @@ class RunTables(Pages):
         self.check(named)
         if self._folder.exists():
             shutil.rmtree(self._folder)
-        self._left = sorted(self._families.keys() - named.union(begun))
+        self._left = sorted(self.families.keys() - named.union(begun))
         self.drop_all()
 
     def put(self, run: int, pages: Iterable[tuple[bytes, bytes]]) -> None:
@@ -189,8 +189,8 @@ class RunTables(Pages):
             raise self._meaning(error) from error
 
     def _file(self, run: int) -> _Writing:
-        if run not in self._families:
-            self._families[run] = self._db.create_column_family(_name(run), self._options)
+        if run not in self.families:
+            self.families[run] = self._db.create_column_family(_name(run), self._options)
         self._folder.mkdir(exist_ok=True)
         return _Writing(self._folder / f"{_name(run)}.sst", self._options)
 
@@ -207,7 +207,7 @@ class RunTables(Pages):
         try:
             writing.finish()
             _have_read(writing.path)
-            self._families[run].ingest_external_file([str(writing.path)], moved)
+            self.families[run].ingest_external_file([str(writing.path)], moved)
         except Exception as error:
             raise self._meaning(error) from error
 
@@ -228,7 +228,7 @@ class RunTables(Pages):
     def drop(self) -> None:
         """Drop a family whose run was replaced before the last flush, which is over."""
         run = self._left.pop()
-        del self._families[run]
+        del self.families[run]
         try:
             self._db.drop_column_family(_name(run))
         except Exception as error:

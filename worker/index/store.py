@@ -72,6 +72,7 @@ class BandStore:
     Not thread-safe; `reader` is for other threads. ``offset`` is the next offset to read in
     ``fingerprints``; ``documents`` is how many were judged so far; ``coverage`` is which offsets of
     ``documents`` the applied frames have covered; ``corrections`` is what people have corrected.
+    ``db``, ``tables``, ``shard`` and ``purge`` are its parts; only who checks a store reads them.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
     than it wrote, and OSError if the disk is full or an operation fails. After either, RocksDB
@@ -118,14 +119,14 @@ class BandStore:
         of_runs = for_tables()
         try:
             names = family_names(path)
-            self._db = opened(path, tuned(self._options, memory), names, of_runs)
+            self.db = opened(path, tuned(self._options, memory), names, of_runs)
         except Exception as error:
             raise self._meaning(error) from error
-        self._tables = RunTables(self._db, path, names, of_runs, self._meaning)
+        self.tables = RunTables(self.db, path, names, of_runs, self._meaning)
         self._write_options = WriteOptions()
         # rocksdict's stub declares this property as a method.
         setattr(self._write_options, "disable_wal", True)  # noqa: B010 -- for the type checker
-        self._db.set_write_options(self._write_options)
+        self.db.set_write_options(self._write_options)
         self.unflushed = 0
         self.stalled_seconds = 0.0
         self._flushed_at = clock()
@@ -136,8 +137,8 @@ class BandStore:
             self.offset, self.documents = progress.offset, progress.documents
             self._read(progress, on_cells)
         except BaseException:
-            self._tables.close()
-            self._db.close()
+            self.tables.close()
+            self.db.close()
             raise
         self._hold()
 
@@ -151,8 +152,8 @@ class BandStore:
         # Without progress it is empty, and the settings may have changed since it was made.
         first = WriteBatch(raw_mode=True)
         first.put(HEADER, pack_header(header))
-        self._db.write(first, write_opt=self._write_options)
-        self._db.flush()
+        self.db.write(first, write_opt=self._write_options)
+        self.db.flush()
 
     def _reached(self) -> tuple[Progress, Coverage, Corrections]:
         stored, tiles, corrections = self._get([PROGRESS, COVERAGE, CORRECTIONS])
@@ -174,9 +175,9 @@ class BandStore:
                 clock=progress.clock,
             )
             opening.give(self._get(opening.keys()))
-            self._tables.begin(*opening.tables())
-            self._shard = read(opening, self._db, on_cells)
-            self._purge = Purge(self._db, options.erasure_seconds, self._clock)
+            self.tables.begin(*opening.tables())
+            self.shard = read(opening, self.db, on_cells)
+            self.purge = Purge(self.db, options.erasure_seconds, self._clock)
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
         except Exception as error:
@@ -187,35 +188,35 @@ class BandStore:
     @property
     def inserted(self) -> int:
         """Return how many documents were inserted so far: the number that the next one gets."""
-        return self._shard.inserted
+        return self.shard.inserted
 
     @property
     def clock(self) -> bytes:
         """Return what the documents so far say about the time, as the core stores it."""
-        return self._shard.clock
+        return self.shard.clock
 
     @property
     def now(self) -> int | None:
         """Return the index's time, in ms; None until there is one."""
-        return self._shard.now
+        return self.shard.now
 
     def _get(self, keys: list[bytes]) -> list[bytes | None]:
         if not keys:  # RocksDB would have this thread wait for Python again.
             return []
         try:
-            return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
+            return cast("list[bytes | None]", self.db.get(cast("Any", keys)))
         except Exception as error:
             raise self._meaning(error) from error
 
     def reader(self) -> StoreReader:
         """Return a reader for another thread. `apply` must not run while it is used."""
-        return StoreReader(self.path, self._shard, self._tables)
+        return StoreReader(self.path, self.shard, self.tables)
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents against this store."""
         try:
-            plan = self._shard.plan(batch, rules)
-            self._tables.look_up(plan)
+            plan = self.shard.plan(batch, rules)
+            self.tables.look_up(plan)
             decision = plan.judge()
         except Damaged as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
@@ -240,11 +241,11 @@ class BandStore:
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
-        if self._tables.left and not self.flushing:
-            self._tables.drop()
+        if self.tables.left and not self.flushing:
+            self.tables.drop()
         with probing(self._probe, "write"):
             batch = WriteBatch(raw_mode=True)
-            inserted, clock, plan = self.inserted, self._shard.clock, None
+            inserted, clock, plan = self.inserted, self.shard.clock, None
             if decision is not None:
                 plan, writes = self._written(decision)
                 inserted, clock = writes.inserted, writes.clock
@@ -253,14 +254,14 @@ class BandStore:
             if corrections is not None:
                 batch.put(CORRECTIONS, corrections.packed())
             batch.put(PROGRESS, Progress(offset, total, inserted, clock).pack())
-            self.stalled_seconds += wait_for_room(self._db, self.path, self._clock, self._sleep)
+            self.stalled_seconds += wait_for_room(self.db, self.path, self._clock, self._sleep)
             with nullcontext() if readers is None else readers:
                 try:
-                    self._db.write(batch, write_opt=self._write_options)
+                    self.db.write(batch, write_opt=self._write_options)
                 except Exception as error:
                     raise self._meaning(error) from error
                 if plan is not None:
-                    self._shard.apply(plan)
+                    self.shard.apply(plan)
                 self.offset = offset
             self.documents = total
             self.coverage = covered
@@ -276,10 +277,10 @@ class BandStore:
         if judged is None or judged[0] is not decision:
             raise ValueError("not the last decision that was made on this store")
         _, plan = judged
-        if decision.inserted > self._shard.room:
+        if decision.inserted > self.shard.room:
             raise OSError(f"{self.path}: it is full: it has {self.documents_kept()} documents")
         try:
-            self._tables.look_up(plan)
+            self.tables.look_up(plan)
             return plan, plan.writes()
         except Damaged as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
@@ -287,18 +288,18 @@ class BandStore:
     def _put(self, batch: WriteBatch, writes: Writes) -> None:
         """Write the tables, and put all else into a batch."""
         for run, pages, finished, last in writes.tables:
-            self._tables.put(run, pages)
+            self.tables.put(run, pages)
             if finished:
-                self._tables.finish(run, last=last)
+                self.tables.finish(run, last=last)
         for low, high in writes.ranges:
             batch.delete_range(low, high)
         for key in writes.deletes:
             batch.delete(key)
         for key, value in writes.puts:
             batch.put(key, value)
-        self._purge.note(batch, writes.erased)
+        self.purge.note(batch, writes.erased)
         for run in writes.replaced:
-            self._tables.leave(run)
+            self.tables.leave(run)
 
     def flush_if_due(self) -> None:
         """Start a flush if enough documents, or seconds, are unflushed."""
@@ -314,12 +315,12 @@ class BandStore:
 
         Waits for a flush, and for files of a few tens of MB to be written.
         """
-        if not self._purge.due:
+        if not self.purge.due:
             return
         self.flush()
         try:
-            writes = self._purge.step()
-            self._db.write(writes, write_opt=self._write_options)
+            writes = self.purge.step()
+            self.db.write(writes, write_opt=self._write_options)
         except Exception as error:
             raise self._meaning(error) from error
 
@@ -327,10 +328,10 @@ class BandStore:
         """Flush memory to disk. Without ``wait``, a failure is raised by the next write."""
         with probing(self._probe, "flush"):
             try:
-                self._db.flush(wait)
+                self.db.flush(wait)
             except Exception as error:
                 raise self._meaning(error) from error
-            self._tables.flushing()
+            self.tables.flushing()
             self.unflushed = 0
             self._flushed_at = self._clock()
             self._table_bytes = self._property(_TABLES)
@@ -339,12 +340,12 @@ class BandStore:
     @property
     def flushing(self) -> bool:
         """Return whether a flush is running in the background."""
-        return bool(self._db.property_int_value("rocksdb.num-immutable-mem-table"))
+        return bool(self.db.property_int_value("rocksdb.num-immutable-mem-table"))
 
     @property
     def writing(self) -> bool:
         """Return whether a flush or a compaction is due or running in the background."""
-        return any(map(self._db.property_int_value, _BACKGROUND))
+        return any(map(self.db.property_int_value, _BACKGROUND))
 
     def checkpoint(self, path: Path) -> None:
         """Make a copy of the store at this offset, at a path that doesn't exist yet.
@@ -354,9 +355,9 @@ class BandStore:
         with probing(self._probe, "checkpoint"):
             # A checkpoint flushes, too, but rocksdict holds the GIL during it.
             self.flush()
-            self._tables.drop_all()
+            self.tables.drop_all()
             try:
-                Checkpoint(self._db).create_checkpoint(str(path))
+                Checkpoint(self.db).create_checkpoint(str(path))
             except Exception as error:
                 raise self._meaning(error) from error
 
@@ -377,12 +378,12 @@ class BandStore:
 
         The indexes are those of RocksDB's tables when it was last flushed.
         """
-        sizes = self._shard.sizes()
+        sizes = self.shard.sizes()
         held = sizes["open_bytes"] + sizes["filter_bytes"]
         return held + sizes["record_bytes"] + sizes["bucket_bytes"] + self._table_bytes
 
     def _property(self, name: str) -> int:
-        return int(self._db.property_int_value(name) or 0) + self._tables.sum(name)
+        return int(self.db.property_int_value(name) or 0) + self.tables.sum(name)
 
     def _hold(self) -> None:
         """Have what was read lately take what memory there is, and tell what is taken."""
@@ -393,22 +394,22 @@ class BandStore:
         # A flood of variants of many texts asks for a hundred MB and more, again and again.
         records, buckets = buffer // 2 + spare * 3 // 8, buffer // 8 + spare * 3 // 32
         if (records, buckets) != self._limits:
-            self._shard.limit(records, buckets)
+            self.shard.limit(records, buckets)
             self._limits = records, buckets
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
-        sizes = self._shard.sizes()
+        sizes = self.shard.sizes()
         cells = sum(cells for _, cells in sizes["tiers"].values())
         return sizes["documents"] + sizes["open_cells"] + cells
 
     def documents_kept(self) -> int:
         """Return how many documents have records, forgotten ones included."""
-        return self._shard.sizes()["documents"]
+        return self.shard.sizes()["documents"]
 
     def parts(self) -> Parts:
         """Return how many documents, eras, runs and cells it has."""
-        sizes = self._shard.sizes()
+        sizes = self.shard.sizes()
         runs, cells = {"open": 1}, {"open": sizes["open_cells"]}
         for tier, (count, own) in sizes["tiers"].items():
             runs[str(tier)], cells[str(tier)] = count, own
@@ -416,7 +417,7 @@ class BandStore:
 
     def oldest_seconds(self) -> float | None:
         """Return how long ago its oldest era began, in its own time; None if it has nothing."""
-        sizes, now = self._shard.sizes(), self.now
+        sizes, now = self.shard.sizes(), self.now
         since = sizes["oldest_since"]
         if not sizes["documents"] or now is None or since is None:
             return None
@@ -424,11 +425,11 @@ class BandStore:
 
     def expired_eras(self) -> int:
         """Return how many eras it has given back since it was made."""
-        return self._shard.sizes()["expired_eras"]
+        return self.shard.sizes()["expired_eras"]
 
     def contents(self) -> Contents:
         """Return a reader of everything in the store, for tests and checks."""
-        return Contents(self._db, self._tables, self._get([RUNS])[0], self.inserted)
+        return Contents(self.db, self.tables, self._get([RUNS])[0], self.inserted)
 
     def close(self, *, flush: bool = True) -> None:
         """Close the store.
@@ -437,9 +438,9 @@ class BandStore:
         made from still has the data.
         """
         with probing(self._probe, "close"):
-            self._tables.close()
+            self.tables.close()
             try:
-                self._db.close()  # flushes by itself
+                self.db.close()  # flushes by itself
             except Exception as error:
                 if flush:
                     raise self._meaning(error) from error

@@ -177,8 +177,8 @@ def emptied(store: BandStore) -> None:
 
 
 def cut_short(store: BandStore) -> None:
-    key, packed = next(span(store._db, OPEN_RUN))
-    store._db[key] = packed[:-1]
+    key, packed = next(span(store.db, OPEN_RUN))
+    store.db[key] = packed[:-1]
 
 
 def unknown_to_the_filter(store: BandStore) -> None:

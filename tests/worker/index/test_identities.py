@@ -36,7 +36,7 @@ def test_an_id_that_is_replaced_again_and_again_has_a_short_chain(tmp_path: Path
         store.apply(decision, offset=offset, documents=1)
     assert decision.inserted, "the last version is no copy"
     assert forgotten(store, b"page") == 1
-    assert list(span(store._db, ID_LISTS)) == []
+    assert list(span(store.db, ID_LISTS)) == []
     store.close()
 
 
@@ -69,7 +69,7 @@ def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     store.flush()
     assert in_files(tmp_path, first.id)
     store.apply(gone, offset=store.offset + 1, documents=0)
-    while store._purge.due:
+    while store.purge.due:
         store.purge_if_due()
     assert not in_files(tmp_path, first.id)
     last = store.decide(batch([later[-1]], COLUMNS), rules)
@@ -117,7 +117,7 @@ def test_a_copy_takes_the_space_of_its_id_and_a_match(tmp_path: Path) -> None:
     decision = store.decide(all_alike, rules)
     store.apply(decision, offset=1, documents=copies)
     store.flush()
-    store._db.compact_range(None, None)  # Nothing is packed before.
+    store.db.compact_range(None, None)  # Nothing is packed before.
     assert store.inserted == copies
     assert store.size_bytes() < 60 * copies
     store.close()

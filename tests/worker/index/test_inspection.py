@@ -57,32 +57,32 @@ def test_a_sound_store_has_no_faults(tmp_path: Path) -> None:
 def without_a_page(store: BandStore) -> None:
     cells = store.contents().runs
     merged = max(cells, key=cells.__getitem__)
-    key, _ = next(store._tables.of(merged))
-    del store._tables._families[merged][key]
+    key, _ = next(store.tables.of(merged))
+    del store.tables.families[merged][key]
 
 
 def with_a_page_that_is_cut(store: BandStore) -> None:
     run = next(iter(store.contents().runs))
-    key, page = next(store._tables.of(run))
-    store._tables._families[run][key] = page[:-1]
+    key, page = next(store.tables.of(run))
+    store.tables.families[run][key] = page[:-1]
 
 
 def with_another_filter(store: BandStore) -> None:
-    one, other = list(span(store._db, FILTERS))[:2]
-    store._db[one[0]] = other[1]
+    one, other = list(span(store.db, FILTERS))[:2]
+    store.db[one[0]] = other[1]
 
 
 def cut(kind: Range) -> Callable[[BandStore], None]:
     def breaks(store: BandStore) -> None:
-        key, value = next(span(store._db, kind))
-        store._db[key] = value[:-1]
+        key, value = next(span(store.db, kind))
+        store.db[key] = value[:-1]
 
     return breaks
 
 
 def with_fewer_records(store: BandStore) -> None:
-    for key, _ in list(span(store._db, RECORDS))[:1]:
-        del store._db[key]
+    for key, _ in list(span(store.db, RECORDS))[:1]:
+        del store.db[key]
 
 
 def test_pages_that_are_missing_are_named(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_value_that_differs_is_damage(
 
 def test_a_last_page_of_records_that_does_not_fit_is_damage(tmp_path: Path) -> None:
     store = filled(tmp_path / "s")
-    store._db[PROGRESS] = Progress(store.offset, 0, store.inserted - 1, store.clock).pack()
+    store.db[PROGRESS] = Progress(store.offset, 0, store.inserted - 1, store.clock).pack()
     store.close()
     with pytest.raises(StoreDamaged, match="its last page has 7 records, not 6"):
         BandStore(tmp_path / "s", {"shard": 1, "shards": 2, "bucket_capacity": 32})

@@ -112,7 +112,7 @@ def test_stores_keep_what_they_have_read_as_long_as_there_is_room(tmp_path: Path
         for documents in filled:
             assert all(one.matches for one in store.reader().query(documents, RULES))
             store.apply(store.decide(documents, RULES), offset=store.offset + 1, documents=2_000)
-        kept.append(store._shard.sizes()["record_bytes"])
+        kept.append(store.shard.sizes()["record_bytes"])
         store.flush()
         assert memory.held == store.held_bytes()
         store.close()

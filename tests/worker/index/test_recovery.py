@@ -154,10 +154,10 @@ def test_a_record_that_is_gone_replaces_the_store_while_it_works(
     run.snapshot()
     run.feed_some(50, 80)
     store = run.index.stores()[0]
-    for key in list(store._db.keys()):
+    for key in list(store.db.keys()):
         if isinstance(key, bytes) and key[0] == 0xFE:
-            store._db.delete(key)
-    store._shard.limit(0, 0)
+            store.db.delete(key)
+    store.shard.limit(0, 0)
     run.feed_some(80, 120)
     assert by_id(run.finish()) == expected
     assert any("of the records is missing" in record.getMessage() for record in caplog.records)

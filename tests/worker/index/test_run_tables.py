@@ -41,7 +41,7 @@ def killed(store: BandStore, left: Path) -> None:
 
 def named(store: BandStore) -> list[str]:
     """Return the families of the runs that the store names."""
-    return [f"run-{number:010d}" for number in sorted(store.contents()._core.tables)]
+    return [f"run-{number:010d}" for number in sorted(store.contents().runs)]
 
 
 def tiers(store: BandStore) -> set[str]:
@@ -63,7 +63,7 @@ def test_a_run_has_tables_until_another_replaces_it(tmp_path: Path) -> None:
         store.flush()
     filled(store, 8)
     store.flush()
-    store._tables.drop_all()
+    store.tables.drop_all()
     assert tiers(store) == {"0", "1", "2"}
     assert set(named(store)) <= set(family_names(tmp_path / "s"))
     gone = made - set(named(store))
@@ -144,11 +144,11 @@ def test_the_space_of_a_run_is_free_as_soon_as_it_is_dropped(tmp_path: Path) -> 
     filled(store, 16)
     store.flush()
     contents = store.contents()
-    run = contents._core.tables[0]
+    run = next(iter(contents.runs))
     before = store.size_bytes()
-    store._tables.leave(run)
+    store.tables.leave(run)
     store.flush()
-    store._tables.drop_all()
+    store.tables.drop_all()
     assert before - store.size_bytes() >= 12 * contents.runs[run]
     store.close()
 
@@ -189,8 +189,9 @@ def test_tables_that_are_missing_are_damage(tmp_path: Path, writes: int) -> None
     name = named(store)[-1]
     store.flush()
     number = int(name.removeprefix("run-"))
-    store._tables._left = [number]
-    store._tables.drop_all()
+    store.tables.leave(number)
+    store.tables.flushing()
+    store.tables.drop_all()
     store.close()
     with pytest.raises(StoreDamaged, match=f"the tables of run {number} are missing"):
         opened(tmp_path / "s")

@@ -49,7 +49,7 @@ def test_runs_are_merged_so_that_there_are_never_many(tmp_path: Path) -> None:
     for documents in filled[::20]:
         answers = store.reader().query(documents, RULES)
         assert [one.matches[0].id for one in answers] == documents.ids
-    numbers = {int.from_bytes(key[1:5], "big") for key, _ in span(store._db, FILTERS)}
+    numbers = {int.from_bytes(key[1:5], "big") for key, _ in span(store.db, FILTERS)}
     assert store.contents().runs.keys() <= numbers
     assert len(numbers) <= len(store.contents().runs) + 1, "filters are left of runs that are gone"
     store.close()
@@ -96,8 +96,8 @@ def test_a_filter_that_isnt_whole_is_damage(tmp_path: Path, written: int) -> Non
     store = opened(tmp_path / "s")
     for offset in range(2 + written // WRITE):
         fill(store, offset, WRITE, COLUMNS)
-    key, _ = next(span(store._db, FILTERS))
-    del store._db[key]
+    key, _ = next(span(store.db, FILTERS))
+    del store.db[key]
     store.close()
     with pytest.raises(StoreDamaged, match=r"the filter of run \d+ isn't whole"):
         opened(tmp_path / "s")

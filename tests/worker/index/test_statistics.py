@@ -94,8 +94,8 @@ def test_a_grown_bucket_without_a_cell_is_damage(tmp_path: Path) -> None:
     filled(tmp_path / "s", None, 1)
     store = BandStore(tmp_path / "s", {"test": 1}, options=StoreOptions(run_documents=3))
     for run in store.contents().runs:
-        for key, _ in list(store._tables.of(run)):
-            del store._tables._families[run][key]
+        for key, _ in list(store.tables.of(run)):
+            del store.tables.families[run][key]
     store.flush()
     store.close()
     with pytest.raises(StoreDamaged, match="has grown, and has no cell"):

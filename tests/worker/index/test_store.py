@@ -112,9 +112,9 @@ def test_a_store_of_another_format_is_refused_and_left_as_it_is(
 ) -> None:
     store = BandStore(tmp_path / "s", HEADER, options=SMALL)
     fill(store, 0, 900)
-    header = json.loads(store._get([_HEADER])[0] or b"")
+    header = json.loads(store.db.get(_HEADER) or b"")
     other = json.dumps({**header, "format": version}).encode()
-    store._db.put(_HEADER, other)
+    store.db.put(_HEADER, other)
     store.close()
     for _ in range(2):
         with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 14: begin"):
@@ -169,8 +169,8 @@ def test_a_store_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
         def __getattr__(self, name: str) -> object:
             return getattr(shard, name)
 
-    shard = store._shard
-    monkeypatch.setattr(store, "_shard", Full())
+    shard = store.shard
+    monkeypatch.setattr(store, "shard", Full())
     with pytest.raises(OSError, match="it is full: it has 5 documents"):
         store.apply(decision, offset=2, documents=5)
     monkeypatch.undo()
@@ -322,8 +322,8 @@ def test_a_write_that_has_to_wait_holds_up_no_other_thread(
         waited = perf_counter() - began
         if waited > longest:
             longest, ticks = waited, ticking.ticks - before
-        assert not store._db.property_int_value("rocksdb.is-write-stopped")
-        assert not store._db.property_int_value("rocksdb.actual-delayed-write-rate")
+        assert not store.db.property_int_value("rocksdb.is-write-stopped")
+        assert not store.db.property_int_value("rocksdb.actual-delayed-write-rate")
     ticking.end()
     store.close()
     assert longest > 0.3, "nothing had to wait"

@@ -88,7 +88,7 @@ def test_a_store_from_before_takes_its_first_frame_as_the_beginning(tmp_path: Pa
     stage.committed()
     stage.close()
     store = BandStore(tmp_path / "shard-000", {"shard": 0})
-    del store._db[COVERAGE]
+    del store.db[COVERAGE]
     store.close()
     stage = index(tmp_path)
     stage.adopt({SEAT: 2}, lambda _: (0, 10))
@@ -114,7 +114,7 @@ def test_what_an_earlier_version_left_behind_is_not_believed(tmp_path: Path) -> 
     assert spans(store) == {1: Span(0, 5, 5), 4: Span(10, 20, 10)}
     store.apply(None, offset=8, documents=0)
     assert spans(store) == {1: Span(0, 5, 5), 4: Span(10, 20, 10)}
-    store._db[COVERAGE] = old  # A version that knows nothing of it goes on to offset 8.
+    store.db[COVERAGE] = old  # A version that knows nothing of it goes on to offset 8.
     store.close()
     store = BandStore(tmp_path / "s", {"a": 1})
     assert spans(store) == {}

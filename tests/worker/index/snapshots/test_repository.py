@@ -18,14 +18,21 @@ from worker.index.snapshots.repository import (
     ShardSnapshots,
     SnapshotDamaged,
 )
+from worker.index.snapshots.storage import Storage
 from worker.settings.errors import ConfigurationError
 
 
 @pytest.fixture(params=["directory", "object store"])
-def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> ShardSnapshots:
-    """Give an empty place: on disk, or of fsspec's file system in memory."""
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    """Give an empty directory: on disk, or of fsspec's file system in memory."""
     url = str(tmp_path / "kept") if request.param == "directory" else f"memory://{uuid4().hex}"
-    return Repository(url, "app").shard(3)
+    return Storage.at(url, {}).below("app").below("shard-003")
+
+
+@pytest.fixture
+def snapshots(storage: Storage) -> ShardSnapshots:
+    """Give the snapshots of a shard that has none."""
+    return ShardSnapshots(storage, 3)
 
 
 def content(directory: Path) -> Files:
@@ -221,10 +228,10 @@ def test_manifests_that_are_refused(change: dict[str, object], why: str) -> None
     ids=["empty", "list", "bytes", "types", "deep", "utf-8", "huge"],
 )
 def test_what_is_no_manifest_is_named_and_passed_over(
-    snapshots: ShardSnapshots, tmp_path: Path, data: bytes
+    storage: Storage, snapshots: ShardSnapshots, tmp_path: Path, data: bytes
 ) -> None:
     good = publish(snapshots, tmp_path, 1, FILES)
-    snapshots._storage.write("snapshots/99999999999999999999-x.json", data)
+    storage.write("snapshots/99999999999999999999-x.json", data)
     bad: list[tuple[str, str]] = []
     assert snapshots.manifests(lambda name, why: bad.append((name, why))) == [good]
     ((name, why),) = bad
@@ -233,10 +240,10 @@ def test_what_is_no_manifest_is_named_and_passed_over(
 
 
 def test_a_manifest_of_another_shard_is_passed_over(
-    snapshots: ShardSnapshots, tmp_path: Path
+    storage: Storage, snapshots: ShardSnapshots, tmp_path: Path
 ) -> None:
     strange = msgspec.structs.replace(publish(snapshots, tmp_path, 1, FILES), shard=4)
-    snapshots._storage.write(f"snapshots/{strange.name}", strange.encode())
+    storage.write(f"snapshots/{strange.name}", strange.encode())
     bad: list[str] = []
     assert snapshots.manifests(lambda _, why: bad.append(why)) == []
     assert bad == ["of shard 4, not 3"]

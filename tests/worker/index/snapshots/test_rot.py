@@ -123,9 +123,9 @@ def spoil_tables(run: SnapshotRun, shard: int) -> None:
 def spoil_records(run: SnapshotRun, shard: int) -> None:
     """Make buckets name documents that are not there: no checksum tells."""
     store = run.embedded.application.directories.open(shard)
-    for key in list(store._db.keys()):
+    for key in list(store.db.keys()):
         if isinstance(key, bytes) and key[0] == 0xFE:
-            store._db.delete(key)
+            store.db.delete(key)
     store.close()
 
 

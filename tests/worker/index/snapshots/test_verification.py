@@ -74,7 +74,7 @@ class Owner:
 
     def merge(self) -> None:
         """Have new tables instead of all that there are."""
-        self.store._db.compact_range(None, None)
+        self.store.db.compact_range(None, None)
 
     def ship(self) -> Manifest:
         self.grow()
