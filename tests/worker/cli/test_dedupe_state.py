@@ -1,9 +1,12 @@
+"""What ``neardup dedupe --state`` keeps from run to run, and refuses to go on with."""
+
 from __future__ import annotations
 
 import fcntl
 import gzip
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.breadth import slow
-from tests.support.command_line import ROOT, SAMPLES, dedupe, environment, neardup
+from tests.support.command_line import ROOT, SAMPLES, dedupe, environment, jsonl, neardup
 
 LINES = gzip.decompress((SAMPLES / "pypa_advisories.jsonl.gz").read_bytes()).splitlines(
     keepends=True
@@ -41,11 +44,8 @@ def test_runs_one_after_the_other_are_one_run(shards: str, tmp_path: Path) -> No
         for verdict in dedupe("--shards", shards, "--state", state, stdin=part)
     ]
     assert kept == dedupe(stdin=b"".join(LINES))
-    assert sorted(path.name for path in state.iterdir()) == [
-        "CURRENT",
-        "generation-0000004",
-        "lock",
-    ]
+    names = sorted(path.name for path in state.iterdir())
+    assert names == ["CURRENT", "generation-0000004", "lock"]
 
 
 @pytest.mark.slow
@@ -85,136 +85,65 @@ def test_a_killed_run_leaves_the_state_and_the_next_cleans_up(tmp_path: Path) ->
     assert not part.exists()
 
 
-def test_an_input_error_leaves_the_state(tmp_path: Path) -> None:
-    state, cut = tmp_path / "state", tmp_path / "cut.gz"
-    dedupe("--state", state, stdin=LINES[0])
-    before = content(state)
-    cut.write_bytes(gzip.compress(b"".join(LINES))[:-50])
-    assert neardup("dedupe", "--state", state, cut).returncode == 2
-    assert content(state) == before
-    assert len(list(state.iterdir())) == 3
-
-
-@pytest.mark.slow
-def test_other_parameters_are_refused_by_name(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    dedupe("--state", state, stdin=LINES[0])
-    before = content(state)
-    for arguments, says in [
-        (("--threshold", "0.7"), "threshold: it has 0.8, the settings say 0.7"),
-        (("--shards", "2"), "shards: it has 1, the settings say 2"),
-        (("--window", "30d"), "window: it has none, the settings say 30d"),
-    ]:
-        done = neardup("dedupe", "--state", state, *arguments, stdin=LINES[0])
-        assert done.returncode == 2
-        assert says in done.stderr.decode()
-        assert done.stderr.count(b"\n") == 1
-        assert content(state) == before
-
-
-def test_runs_on_one_state_have_one_window(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    dedupe("--state", state, "--window", "24h", stdin=LINES[0])
-    (verdict,) = dedupe("--state", state, "--window", "1d", stdin=LINES[0])
-    assert verdict["verdict"] == "duplicate"
-    for arguments, says in [((), "settings say none"), (("--window", "25h"), "settings say 1d1h")]:
-        done = neardup("dedupe", "--state", state, *arguments, stdin=LINES[0])
-        assert done.returncode == 2
-        assert f"window: it has 1d, the {says}" in done.stderr.decode()
-        assert done.stderr.count(b"\n") == 1
-    done = neardup("dedupe", "--window", "1 day", stdin=LINES[0])
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"neardup: index.window: got '1 day', must be none, or a length")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--text-field", "title"), "documents.text_fields: it has text, the settings say title"),
-        slow(
-            ("--text-field", "text", "--text-field", "title"),
-            "documents.text_fields: it has text, the settings say text,title",
-        ),
-        slow(("--id-field", "key"), "documents.id_field: it has id, the settings say key"),
-        (("--time-field", "at"), "documents.time_field: it has none, the settings say at"),
-        (("--format", "lines"), "documents.format: it has json, the settings say lines"),
-    ],
-)
-def test_documents_that_are_read_otherwise_are_refused(
-    arguments: tuple[str, ...], says: str, tmp_path: Path
-) -> None:
-    state, out = tmp_path / "state", tmp_path / "out"
-    dedupe("--state", state, stdin=LINES[0])
-    before = content(state)
-    done = neardup("dedupe", "--state", state, "-o", out, *arguments, stdin=LINES[0])
-    assert done.returncode == 2
-    assert done.stderr.decode() == (
-        f"neardup: --state: {state} has documents that were read otherwise ({says}): read these in"
-        " the same way, or name a new directory\n"
-    )
-    assert (content(state), out.exists()) == (before, False)
-
-
-def test_another_normal_form_is_refused(tmp_path: Path) -> None:
-    state, config = tmp_path / "state", tmp_path / "neardup.toml"
-    dedupe("--state", state, stdin=LINES[0])
-    (tmp_path / "lines.txt").write_text("Accept all\n")
-    for setting, says in [
-        ("strip_html = true", "strip_html: it has False, the settings say True"),
-        (f"boilerplate = '{tmp_path}/lines.txt'", "boilerplate: it has none, the settings say "),
-    ]:
-        config.write_text(f"[similarity]\n{setting}\n")
-        done = neardup("dedupe", "--state", state, "--config", config, stdin=LINES[0])
-        assert done.returncode == 2
-        assert says in done.stderr.decode()
-        assert done.stderr.decode().endswith("): set these, or name a new directory\n")
-
-
-def test_the_same_fields_in_another_file_are_no_difference(tmp_path: Path) -> None:
-    state, table = tmp_path / "state", tmp_path / "docs.csv"
-    dedupe("--state", state, stdin=b'{"id": "a", "text": "one text of a few words"}\n')
-    table.write_bytes("id,text\nb,one text of a few words\n".encode("utf-16"))
-    (verdict,) = dedupe("--state", state, table)
-    assert verdict["duplicate_first"] == {"id": "a"}
-    (tmp_path / "c.txt").write_text("one text of a few words")
-    (verdict,) = dedupe("--state", state, tmp_path / "c.txt")
-    assert verdict["duplicate_first"] == {"id": "a"}
-
-
-def test_a_query_reads_a_document_as_the_state_did(tmp_path: Path) -> None:
-    state, file = tmp_path / "state", tmp_path / "one.json"
-    file.write_bytes(b'{"body": "one text of a few words"}')
-    dedupe("--state", state, "--text-field", "body", file)
-    done = neardup("query", "--state", state, "--file", file, "--json")
-    assert done.returncode == 0, done.stderr.decode()
-    assert json.loads(done.stdout)["answers"][0]["verdict"] == "duplicate"
-
-
-def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    dedupe("--state", state, stdin=LINES[0])
-    current = state / "CURRENT"
-    current.write_text(current.read_text().replace('"format": 3', '"format": 2'))
-    before = content(state)
-    done = neardup("dedupe", "--state", state, stdin=LINES[0])
-    assert done.returncode == 2
-    assert done.stderr.decode() == (
-        f"neardup: --state: {state} has format 2, but this neardup reads only format 3: name a"
-        " new directory, or run the version that made this one\n"
-    )
-    assert content(state) == before
-
-
 OFFSETS = {"offline.documents": [1], "offline.shards": [1], "offline.fingerprints": [1]}
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a state that no run may change."""
-    state = tmp_path_factory.mktemp("kept") / "state"
-    dedupe("--state", state, stdin=LINES[0])
-    assert json.loads((state / "CURRENT").read_text())["offsets"] == OFFSETS
-    return state
+    """Return a folder with a state of one document, which no run may change, and with files."""
+    folder = tmp_path_factory.mktemp("kept")
+    dedupe("--state", folder / "state", stdin=LINES[0])
+    assert json.loads((folder / "state" / "CURRENT").read_text())["offsets"] == OFFSETS
+    (folder / "cut.gz").write_bytes(gzip.compress(b"".join(LINES))[:-50])
+    (folder / "few.jsonl").write_bytes(LINES[0] + b'{"title": "a"}\n' * 2)
+    (folder / "lines.txt").write_text("Accept all\n")
+    (folder / "html.toml").write_text("similarity = { strip_html = true }\n")
+    (folder / "menu.toml").write_text("similarity = { boilerplate = 'lines.txt' }\n")
+    (folder / "out").write_bytes(b"earlier")
+    return folder
+
+
+OTHERWISE = "state has documents that were read otherwise ({}): read these in the same way, or name"
+FIELDS = "documents.text_fields: it has text, the settings say "
+NEW = "): set these, or name a new directory\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        ("cut.gz", 2, "cut.gz: the gzip data ends too early"),
+        (
+            "few.jsonl",
+            1,
+            "reject_share is 0.5; -o out and --state state are unchanged",
+        ),
+        slow("--threshold 0.7", 2, "threshold: it has 0.8, the settings say 0.7"),
+        slow("--shards 2", 2, "shards: it has 1, the settings say 2"),
+        ("--window 25h", 2, f"window: it has none, the settings say 1d1h{NEW}"),
+        slow("--containment 0.9", 2, "containment: it has none, the settings say 0.9"),
+        ("--same-id ignore", 2, f"same_id: it has none, the settings say ignore{NEW}"),
+        ("--config html.toml", 2, f"strip_html: it has False, the settings say True{NEW}"),
+        ("--config menu.toml", 2, "boilerplate: it has none, the settings say "),
+        ("--text-field title", 2, OTHERWISE.format(f"{FIELDS}title")),
+        slow("--text-field text --text-field a", 2, OTHERWISE.format(f"{FIELDS}text,a")),
+        slow("--id-field key", 2, "documents.id_field: it has id, the settings say key"),
+        ("--time-field at", 2, "documents.time_field: it has none, the settings say at"),
+        ("--format lines", 2, "documents.format: it has json, the settings say lines"),
+    ],
+)
+def test_a_run_that_fails_leaves_state_and_output(
+    arguments: str, status: int, says: str, kept: Path
+) -> None:
+    before = content(kept / "state")
+    line = ("--state", "state", "-o", "out", *shlex.split(arguments))
+    done = neardup("dedupe", *line, stdin=LINES[0], cwd=kept)
+    assert done.returncode == status
+    assert done.stderr.decode().startswith("neardup: ")
+    assert says in done.stderr.decode()
+    assert status == 1 or done.stderr.count(b"\n") == 1
+    assert content(kept / "state") == before
+    assert len(list((kept / "state").iterdir())) == 3
+    assert (kept / "out").read_bytes() == b"earlier"
 
 
 @pytest.mark.parametrize(
@@ -226,6 +155,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         b"[" * 100_000,
         b'{"format": 1e999}',
         b'{"format": 3, "generation": "x"}',
+        {"format": 2},
         {"generation": "../state/generation-0000001"},
         {"generation": 1},
         {"documents": []},
@@ -246,22 +176,27 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_damaged_state_is_refused_in_one_line(
     changed: bytes | dict[str, object], kept: Path
 ) -> None:
-    path = kept / "CURRENT"
-    before = path.read_bytes()
+    state = kept / "state"
+    path = state / "CURRENT"
+    before, index = path.read_bytes(), content(state)
+    version = (
+        f"neardup: --state: {state} has format 2, but this neardup reads only format 3: name a"
+        " new directory, or run the version that made this one"
+    )
+    other = changed == {"format": 2}
     if isinstance(changed, dict):
         changed = json.dumps({**json.loads(before), **changed}).encode()
-    index = content(kept)
     path.write_bytes(changed)
     try:
-        done = neardup("dedupe", "--state", kept, stdin=LINES[0])
+        done = neardup("dedupe", "--state", state, stdin=LINES[0])
         assert path.read_bytes() == changed
     finally:
         path.write_bytes(before)
-    assert content(kept) == index
+    assert content(state) == index
     (line,) = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout) == (2, b"")
-    assert line.startswith(f"neardup: --state: {kept}")
-    assert "is damaged" in line
+    assert line.startswith(f"neardup: --state: {state}")
+    assert line == version if other else "is damaged" in line
 
 
 @pytest.mark.parametrize("name", ["*.sst", slow("MANIFEST-*"), slow("CURRENT"), slow("*")])
@@ -285,6 +220,29 @@ def test_a_damaged_index_of_a_state_is_named_and_left_alone(name: str, tmp_path:
     assert b"Traceback" not in shown.stderr
 
 
+def test_the_same_fields_in_another_file_and_lengths_are_no_difference(tmp_path: Path) -> None:
+    text = "one text of a few words"
+    (tmp_path / "docs.csv").write_bytes(f"id,text\nb,{text}\n".encode("utf-16"))
+    (tmp_path / "c.txt").write_text(text)
+    state = ("--state", tmp_path / "state")
+    dedupe(*state, "--window", "24h", stdin=jsonl([{"id": "a", "text": text}]))
+    for name in ("docs.csv", "c.txt"):
+        (verdict,) = dedupe(*state, "--window", "1d", tmp_path / name)
+        assert verdict["duplicate_first"] == {"id": "a"}
+    refused = neardup("dedupe", *state, stdin=LINES[0])
+    assert refused.returncode == 2
+    assert b"window: it has 1d, the settings say none" in refused.stderr
+
+
+def test_a_query_reads_a_document_as_the_state_did(tmp_path: Path) -> None:
+    state, file = tmp_path / "state", tmp_path / "one.json"
+    file.write_bytes(b'{"body": "one text of a few words"}')
+    dedupe("--state", state, "--text-field", "body", file)
+    done = neardup("query", "--state", state, "--file", file, "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["answers"][0]["verdict"] == "duplicate"
+
+
 def test_two_runs_do_not_write_one_output(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with (tmp_path / ".out.part").open("wb") as held:
@@ -292,3 +250,32 @@ def test_two_runs_do_not_write_one_output(tmp_path: Path) -> None:
         done = neardup("dedupe", "-o", out, stdin=LINES[0])
     assert done.returncode == 2
     assert b"another run is writing this file" in done.stderr
+
+
+TEXT = "The quick brown fox jumps over the lazy dog, again and again. "
+OTHER = "A text that nothing else resembles, not even from a great distance. "
+FIRST = [("a", TEXT), ("b", TEXT), ("a", OTHER)]
+THEN = [("d", OTHER), ("c", TEXT)]
+
+
+@pytest.mark.parametrize("shards", [slow("1"), "3"])
+@pytest.mark.parametrize(
+    ("rule", "first", "then"),
+    [
+        slow((), [[], ["a"], []], [["a"], ["a"]]),
+        (("--same-id", "replace"), [[], ["a"], []], [["a"], []]),
+        (("--same-id", "ignore"), [[], ["a"], []], [[], ["a"]]),
+    ],
+)
+def test_ids_repeat_within_a_run_and_from_run_to_run(
+    tmp_path: Path, shards: str, rule: tuple[str, ...], first: list[list[str]],
+    then: list[list[str]],
+) -> None:  # fmt: skip
+    def matches(documents: list[tuple[str, str]], *more: str | Path) -> list[list[str]]:
+        lines = jsonl({"id": ident, "text": text} for ident, text in documents)
+        judged = dedupe(*rule, "--shards", shards, *more, stdin=lines)
+        return [[match["id"] for match in line.get("duplicate_of", ())] for line in judged]
+
+    assert matches([*FIRST, *THEN]) == [*first, *then]
+    assert matches(FIRST, "--state", tmp_path / "state") == first
+    assert matches(THEN, "--state", tmp_path / "state") == then
