@@ -9,7 +9,6 @@ from pathlib import Path
 from time import monotonic
 
 from lsh import Fingerprinter
-from lsh.index import BucketRules
 from worker.bus import Bus, LogReader, Member, TopicPartition
 from worker.bus.careful import CarefulMember, CarefulReader
 from worker.bus.deadly_documents import DeadlyDocuments
@@ -39,6 +38,7 @@ from worker.loop.options import LoopOptions
 from worker.loop.tracing import Trace
 from worker.metrics.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
+from worker.settings.judging import IndexSection
 from worker.settings.model import Settings
 from worker.stages.base import Stage
 from worker.stages.document_cache import DocumentCache
@@ -65,7 +65,7 @@ _FRAMES_ONLY = frozenset({"index", "refingerprint"})
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the loops of a process share, whatever they work for.
+    """The parts that all loops of a process share.
 
     Attributes:
         metrics: what is exported.
@@ -218,22 +218,20 @@ class Application:
         return successor
 
     def _loop(self, built: Stage, member: Member) -> Loop:
-        stage = built.name
+        stage, following = built.name, self._mode.following
         inputs = self._inputs(stage)
         if self.topology.documents in inputs:
             member = self._guarded(member, self.topology.group(stage))
-        frames = stage in _FRAMES_ONLY
-        worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
         batch = self.shares.batch
-        size = min(_FRAMES_BYTES, batch) if frames else batch
+        size = min(_FRAMES_BYTES, batch) if stage in _FRAMES_ONLY else batch
         return Loop(
             built,
             member,
             partitions=inputs,
-            begins=self._answers_to_come() if stage == "route" else (),
+            begins=following.answers if following is not None and stage == "route" else (),
             options=LoopOptions(
-                max_records=worker.batch_records,
+                max_records=self.settings.worker.batch_records,
                 max_bytes=size,
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
@@ -277,13 +275,6 @@ class Application:
         if stage == "route" and self._mode.following is not None:
             inputs |= self._mode.following.inputs(stage)
         return inputs
-
-    def _answers_to_come(self) -> list[str]:
-        """Return the topics of which *route* may not have read anything yet."""
-        following = self._mode.following
-        if following is None:
-            return []
-        return [following.matches(n) for n in range(following.layout.shards)]
 
     def reader(self, stage: str = "index") -> SharedReader:
         """Make a reader of the order for any number of shards, with the rights of a group."""
@@ -358,36 +349,19 @@ class Application:
         life = self.environment.life
         return life and life().documents(self.topology.group(stage))
 
-    def rules(self) -> BucketRules:
-        """Return the rules by which buckets are kept."""
-        return self.settings.rules()
-
     def _store_header(self, shard: int) -> StoreHeader:
         """Return everything on which a store must agree with the settings."""
-        rules = self.rules()
+        rules = self.settings.rules()
         return {
             "shard": shard,
             "shards": self.topology.layout.shards,
             "partitions": self.topology.layout.begun_with,
             "absorb": rules.absorb,
             "bucket_capacity": rules.capacity,
-            **self._window_header(),
-            **self._same_id_header(),
+            **_memory_of(self.settings.index),
             "log": self._log_identity,
             **self.topology.layout.parameters.describe(),
         }
-
-    def _window_header(self) -> StoreHeader:
-        """Return what decides when a store forgets; nothing if it never does."""
-        index = self.settings.index
-        if index.window_ms is None:
-            return {}
-        return {"window": index.window, "future_allowance_ms": index.future_allowance_ms}
-
-    def _same_id_header(self) -> StoreHeader:
-        """Return what a repeated id means; nothing by default, as in earlier versions."""
-        same_id = self.settings.index.same_id
-        return {} if same_id == "duplicate" else {"same_id": same_id}
 
     def repository(self) -> Repository | None:
         """Find where snapshots lie, if anywhere.
@@ -431,11 +405,9 @@ class Application:
         )
 
     def _index(self) -> Index[BandStore]:
-        topology = self.topology
         repository = self.repository()
         self.directories.tidy()
-        judge = self.judge()
-        recovery = self.recovery(repository)
+        judge, recovery = self.judge(), self.recovery(repository)
         shards = OwnedShards(
             recovery,
             self.directories,
@@ -444,19 +416,14 @@ class Application:
             background=self.environment.background,
             clock=self._clock,
         )
-        return Index(
-            topology,
-            judge=judge,
-            shards=shards,
-            metrics=self._own_metrics,
-        )
+        return Index(self.topology, judge=judge, shards=shards, metrics=self._own_metrics)
 
     def judge(self) -> Judge:
         """Make what judges frames."""
         return Judge(
             self.topology.layout,
             future_allowance_ms=self.settings.index.future_allowance_ms,
-            rules=self.rules(),
+            rules=self.settings.rules(),
         )
 
     def groups(self) -> GroupStore | None:
@@ -469,7 +436,7 @@ class Application:
         if not serve.groups:
             return None
         kept = Kept(serve.groups_window_ms(window_ms), window_ms)
-        rules = self.rules()
+        rules = self.settings.rules()
         header = {
             **self._store_header(0),
             "max_matches": rules.max_matches,
@@ -529,3 +496,11 @@ class Application:
             metrics=self.metrics,
             clock=self._clock,
         )
+
+
+def _memory_of(index: IndexSection) -> StoreHeader:
+    """Return when a store forgets, and what a repeated id means; nothing by default."""
+    header: StoreHeader = {}
+    if index.window_ms is not None:
+        header |= {"window": index.window, "future_allowance_ms": index.future_allowance_ms}
+    return header if index.same_id == "duplicate" else {**header, "same_id": index.same_id}

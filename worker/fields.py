@@ -1,4 +1,4 @@
-"""What settings say of the fields of documents: where they are, and what times look like.
+"""The fields of documents in settings: their paths, and the formats of times.
 
 A path is ``a.b``, ``a[].b`` or ``a[0].b``. A time field holds any plain time, a unit or a pattern.
 """
@@ -70,7 +70,7 @@ UNITS: Final = {
     "microseconds": 1_000_000,
     "nanoseconds": 1_000_000_000,
 }
-"""How many of each are in a second."""
+"""The number of each in a second."""
 
 _SAMPLE = datetime(2024, 3, 5, 16, 7, 8, 901_234, tzinfo=UTC)
 _PARTS = (

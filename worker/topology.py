@@ -86,6 +86,11 @@ class Topology:
         return f"{self.index}.matches-{shard}"
 
     @property
+    def answers(self) -> list[str]:
+        """Name the topics of all shards' answers."""
+        return [self.matches(shard) for shard in range(self.layout.shards)]
+
+    @property
     def redrive(self) -> str:
         """Name the topic of how far the rejected were sent again; also the writer's id."""
         return f"{self.app}.redrive"
@@ -107,9 +112,7 @@ class Topology:
 
     def inputs(self, stage: str) -> dict[str, int]:
         """Give the topics that a stage reads, with their partition counts."""
-        answers = {
-            self.matches(shard): self.layout.partitions for shard in range(self.layout.shards)
-        }
+        answers = dict.fromkeys(self.answers, self.layout.partitions)
         return {
             "fingerprint": {self.documents: self.layout.partitions},
             "index": {self.seats: self.layout.shards},
@@ -118,7 +121,5 @@ class Topology:
 
     def internal(self) -> dict[str, int]:
         """Give the topics between the stages, with their partition counts."""
-        answers = {
-            self.matches(shard): self.layout.partitions for shard in range(self.layout.shards)
-        }
+        answers = dict.fromkeys(self.answers, self.layout.partitions)
         return {self.fingerprints: 1, self.seats: self.layout.shards, **answers}

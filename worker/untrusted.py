@@ -1,4 +1,4 @@
-"""What decoders raise at untrusted bytes. Each reader of such bytes raises an error of its own.
+"""The errors of decoders at untrusted bytes. Each reader of such bytes raises an error of its own.
 
 `tests/readers` lists the readers, and shows each of them hostile bytes.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 NOT_READ: Final = (ValueError, RecursionError)
-"""What msgspec, json and codecs raise: their own errors are all ValueErrors, and values that nest
+"""The errors of msgspec, json and codecs: their own are all ValueErrors, and values that nest
 deeply end the stack."""
 
 

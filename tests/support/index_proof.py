@@ -105,7 +105,7 @@ class EndedRun(NamedTuple):
         if not whole:
             assert self.fingerprints is not None, "the log was trimmed, and nobody has collected it"
             log = [record for record in self.fingerprints if record.offset < high]
-        rules = self._owner(self.directory).rules()
+        rules = self._owner(self.directory).settings.rules()
         return rebuilt(log, self.topology, rules, shard, self.directory)
 
     def _restored(self, shard: int, log: list[Record], known: LogRange) -> Dump:
@@ -119,7 +119,7 @@ class EndedRun(NamedTuple):
         )
         aside = beside(owner.directories.path(shard), "aside")
         assert not aside.exists(), f"shard {shard}, just restored, is no good: {aside}"
-        return continued(store, log, self.topology, owner.rules(), shard)
+        return continued(store, log, self.topology, owner.settings.rules(), shard)
 
 
 def _few(problems: Iterator[str]) -> Iterator[str]:

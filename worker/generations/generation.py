@@ -15,7 +15,9 @@ from worker.wire.frame import Layout
 
 
 class Signing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What makes the fingerprints of a log, besides their numbers of slots, bands and rows.
+    """The shingles and switches that make a log's fingerprints.
+
+    Slots, bands and rows are in `Generation`.
 
     Attributes:
         shingle: what a shingle is made of.

@@ -1,4 +1,4 @@
-"""What a worker runs of a plan: its loops, and the mode in which each of them works."""
+"""The loops that a worker runs of a plan, and the mode in which each of them works."""
 
 from __future__ import annotations
 

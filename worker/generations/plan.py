@@ -45,7 +45,7 @@ class WrongState(Exception):
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What all workers run.
+    """The generations that all workers run, and the steps that were taken.
 
     Attributes:
         base: generation 0, with which the application began.

@@ -1,4 +1,4 @@
-"""When the shards of a generation answer: from the hand-over to it, to the next one.
+"""The time in which a generation's shards answer: from its hand-over to the next one's.
 
 What has not begun, or has ended, says so in the state of its committed offset; see `Offset`. So
 the state changes in the transaction in which the answers or frames begin, or end.
@@ -30,7 +30,7 @@ SEALED: Final = "sealed"
 """The state of a partition of the documents of which a log gets nothing from its offset on."""
 
 NEVER: Final = sys.maxsize
-"""Where a shard begins to answer that has not met the hand-over to its generation."""
+"""The first offset to answer of a shard that has not met the hand-over to its generation."""
 
 
 def answers_yet(committed: int) -> bool:
@@ -45,7 +45,7 @@ def answers_from(committed: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a shard is to do with the records that it has read.
+    """The work of a shard with the records that it has read.
 
     Attributes:
         frames: those to judge.

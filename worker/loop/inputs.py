@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from worker.bus import TopicPartition
 
 _SHARE = 1 / 60
-"""How far apart in time the looks are that are kept of a backlog, as a share of its age. An age is
-too high by that at most, and a backlog of a day takes some hundred looks."""
+"""The time between two looks that are kept of a backlog, as a share of its age. An age is too high
+by that at most, and a backlog of a day takes some hundred looks."""
 
 
 class Backlog:
@@ -141,7 +141,7 @@ class Ages:
 
 
 class _Input:
-    """What is known of one input.
+    """The looks at one input, and the record that was read last.
 
     Attributes:
         read: a record that was read and that the position has not passed; see `Ages.read`.

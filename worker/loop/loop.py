@@ -55,7 +55,7 @@ class Loop:
         """Take a stage and its member; nothing is read before `step`.
 
         Before it reads, `step` waits until there is room for what is read: ``has_room`` takes how
-        many seconds it may wait, and returns whether there is. There must be within seconds.
+        many seconds it may wait, and returns whether there is. Room must appear within seconds.
 
         ``partitions`` says how many partitions of each input topic are read: from 0 on. Others,
         which were added to a topic, are not read, whoever has them.
@@ -375,7 +375,7 @@ class Loop:
             following = self._next.get(batch.place)
             if following is None:
                 continue
-            # Those are new that are past all before them.
+            # A record is new if its offset exceeds all earlier ones.
             reached = np.maximum.accumulate(np.append(following - 1, batch.offsets))
             fresh = batch.offsets > reached[:-1]
             self._next[batch.place] = int(reached[-1]) + 1

@@ -46,10 +46,10 @@ from worker.wire.headers import (
 _log = logging.getLogger(__name__)
 
 _COMPLETIONS = 5
-"""How often the rest of a transaction is tried before it is given up."""
+"""Attempts to write the rest of a transaction before it is given up."""
 
 _KEYLESS = "INVALID_RECORD"
-"""How brokers refuse a record without a key for a compacted topic; it has other causes, too."""
+"""The code of a record without a key for a compacted topic; it has other causes, too."""
 
 Outcome = Literal["committed", "completed", "aborted", "unknown"]
 """``completed``: it took effect in part; the rest was written in another transaction."""
@@ -65,13 +65,13 @@ class Commit(Protocol):
 
 
 class Ended(NamedTuple):
-    """How a transaction ended."""
+    """The end of a transaction."""
 
     outcome: Outcome
     began: float
     """When, by the clock."""
     seconds: float
-    """How long until it ended, or its outcome was declared unknown."""
+    """The time until it ended, or its outcome was declared unknown."""
 
     @property
     def committed(self) -> bool:
@@ -321,7 +321,7 @@ _START_RECORDS = 250
 more. If the link is slow, this costs little."""
 _LEAST_BYTES = 64 << 10
 _LEAST_RECORDS = 100
-"""What every burst may have. A transaction of so little is slow for another reason."""
+"""The least that every burst may have. A transaction of so little is slow for another reason."""
 _QUICK = 1 / 4
 """A share of the timeout."""
 _SLOW = 1 / 2

@@ -11,11 +11,11 @@ from worker.topology import STAGES
 from worker.visible import json_text, visible
 
 _FACTS = ("topic", "partition", "offset", "per_second", "behind")
-"""What a line may be about: a call passes it as ``extra``."""
+"""The facts that a line may have: a call passes them as ``extra``."""
 
 
 class LogFields:
-    """What the lines of a worker have in common; set as soon as it is known."""
+    """The facts that all lines of a worker have, from when they are known."""
 
     def __init__(self) -> None:
         """Start with nothing known."""

@@ -43,8 +43,8 @@ _LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 10.0
 _DISCARD_SECONDS = 3_600.0
 _LOOKS = 6
-"""How often snapshots that nobody ships any more are looked for: each hour, or so often in the time
-within which what is forgotten must be gone."""
+"""Snapshots that nobody ships any more are looked for each hour, or so often in the time within
+which forgotten documents must be gone."""
 _LOCKED_UP = 1.5
 """Multiple of ``watchdog.poll_seconds`` after which faulthandler ends a locked-up process."""
 _REPORT_SECONDS = 60.0
@@ -53,7 +53,7 @@ _VERDICTS = ("unique", "duplicate", "rejected")
 
 @dataclass(frozen=True, slots=True)
 class Seats:
-    """What a worker owns, and how much of it there is; None for stages that it doesn't run."""
+    """The partitions and shards that a worker owns, of how many; None for stages not run."""
 
     partitions: int | None
     of_partitions: int

@@ -1,4 +1,4 @@
-"""What SIGTERM and SIGINT do to a worker."""
+"""Handlers of SIGTERM and SIGINT, which stop a worker."""
 
 from __future__ import annotations
 

@@ -99,12 +99,12 @@ class Desk(Closing):
         self.feed = Feed(settings, topology, bus)
         self._following = following
         self._questions = Questions(settings)
-        self._asker = Asker(topology.layout, application.rules())
+        self._asker = Asker(topology.layout, application.settings.rules())
         self._comparer = Comparer(Fingerprinter(topology.layout.parameters))
         self._lookup = Lookup(settings, topology, bus)
         self._searching = Lookup(settings, topology, bus)
         self._flow = FlowLooks(topology, bus, owners)
-        window = application.rules().window_ms
+        window = application.settings.rules().window_ms
         self._correcting = Correcting(settings, topology, bus, following, window)
         self._ending = threading.Event()
         with ExitStack() as stack:

@@ -71,7 +71,7 @@ class QueryService(Closing):
         """Begin to follow the log, and to answer; return what follows. See `Following`."""
         self._application = application
         self._following = following = Following(application, clock, lock)
-        asker = Asker(application.topology.layout, application.rules())
+        asker = Asker(application.topology.layout, application.settings.rules())
         questions = Questions(self._settings)
         self._pages = QueryPages(questions, asker, following, self._metrics)
         return following

@@ -240,6 +240,13 @@ class SnapshotsSection(Section):
         description="delete from APP.fingerprints what the kept snapshots of all shards contain",
     )
 
+    @model_validator(mode="after")
+    def _check_options(self) -> SnapshotsSection:
+        check_names("index.snapshots.options", self.options)
+        if self.trim_log and self.url is None:
+            raise ValueError("index.snapshots.trim_log: needs index.snapshots.url")
+        return self
+
 
 class IndexSection(Section):
     """The band index."""
@@ -354,15 +361,4 @@ class IndexSection(Section):
                 f"index.standby: got {self.standby!r}, must be none, all, or comma-separated shard"
                 f" numbers below {self.shards}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_options(self) -> IndexSection:
-        check_names("index.snapshots.options", self.snapshots.options)
-        return self
-
-    @model_validator(mode="after")
-    def _check_trim_log(self) -> IndexSection:
-        if self.snapshots.trim_log and self.snapshots.url is None:
-            raise ValueError("index.snapshots.trim_log: needs index.snapshots.url")
         return self

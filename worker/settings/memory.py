@@ -1,4 +1,4 @@
-"""How much memory a worker may use, and how it divides that among its parts.
+"""The memory that a worker may use, and the shares of its parts.
 
 It may use a part of what its cgroup allows, or of what the machine has.
 """
@@ -52,7 +52,7 @@ class Machine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What decides how memory is divided: what a worker runs, and which parts are set.
+    """The facts that divide memory: the stages and shards of a worker, and the parts that are set.
 
     Sizes are in bytes; None: the part gets its share. ``groups``: groups are kept as well.
     """

@@ -78,7 +78,7 @@ class TokenProvider:
 
 
 class _NoToken(TypeError):
-    """What was returned isn't a token with its expiry."""
+    """The function returned something else than a token with its expiry."""
 
 
 def token_provider(name: str) -> TokenProvider:

@@ -36,7 +36,7 @@ def listed(value: object) -> object:
 
 
 Watch = Literal["poll", "transaction", "progress", "restore"]
-"""What the watchdog looks at, in every stage."""
+"""The kinds of progress that the watchdog looks at, in every stage."""
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(listed), Field(min_length=1)]
 _Scalar = str | int | float | bool

@@ -74,7 +74,7 @@ class Followed(Closing):
         self.bus = MemoryBus(clock=lambda: NOW)
         create_topics(self.bus, self.topology)
         self.embedded = Embedded(self.settings, self.topology, self.bus, directory / "worker")
-        self.rules = self.embedded.application.rules()
+        self.rules = self.embedded.application.settings.rules()
         self.killer = Killer()
         self._directory = directory
         self._lives = 0

@@ -39,7 +39,7 @@ class Site(Closing):
         self.embedded = Embedded(self.settings, self.topology, self.bus, directory / "worker")
         self.directory = directory
         self.following = self.follow("follower")
-        self.asker = Asker(self.topology.layout, self.embedded.application.rules())
+        self.asker = Asker(self.topology.layout, self.embedded.application.settings.rules())
         self.questions = Questions(self.settings, clock=lambda: NOW / 1_000)
 
     def follow(self, name: str) -> Following:

@@ -12,7 +12,6 @@ from tests.support.checker.history import Source, Verdict, verdicts
 from tests.support.checker.index import Dump, dump, index_differences, rebuilt
 from tests.support.replay import replay
 from tests.world.world import World
-from worker.app import Application
 from worker.bus import Record
 from worker.bus.memory.bus import MemoryBus
 from worker.offline.embedded import create_topics
@@ -77,7 +76,7 @@ class Oracle:
             with tempfile.TemporaryDirectory(dir=self._directory) as place:
                 bus = MemoryBus()
                 create_topics(bus, topology)
-                rules = Application(settings, topology, bus, Path(place)).rules()
+                rules = settings.rules()
                 self._dumps[key] = rebuilt(frames, topology, rules, shard, Path(place))
         return self._dumps[key]
 

@@ -169,5 +169,5 @@ def _indexes(world: TimedWorld, directory: Path) -> Iterator[str]:
             yield f"shard {shard} has no owner"
             continue
         frames = world.archive.of(topology.fingerprints)
-        fresh = rebuilt(frames, topology, application.rules(), shard, directory)
+        fresh = rebuilt(frames, topology, application.settings.rules(), shard, directory)
         yield from list(index_differences(dump(stores[shard]), fresh))[:SHOWN]

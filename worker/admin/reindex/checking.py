@@ -19,7 +19,7 @@ from worker.settings.units import duration_ms
 from worker.topology import Topology
 
 _HEADROOM = 1 << 30
-"""How many offsets the earlier log may grow by while the next one is built."""
+"""The offsets by which the earlier log may grow while the next one is built."""
 
 
 def changed_rules(generation: Generation, **rules: object) -> Generation:

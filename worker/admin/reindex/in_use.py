@@ -31,9 +31,9 @@ _RULES = {
     "index.bucket_capacity": "bucket_capacity",
     "index.window": "window",
 }
-"""What a reindex may change: the settings, and what they are in a generation."""
+"""The settings that a reindex may change, and their names in a generation."""
 _SIZES = ("slots", "bands", "rows")
-"""What follows from other settings, unless it is set."""
+"""Settings that follow from others, unless they are set."""
 _OF_TEXTS = (
     "documents.format",
     "documents.id_field",

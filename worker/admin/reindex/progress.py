@@ -1,4 +1,4 @@
-"""How far a reindex is: where the groups and the logs of both generations are."""
+"""The progress of a reindex: where the groups and the logs of both generations are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RECENT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a reindex is.
+    """The progress of a reindex.
 
     Attributes:
         plan: what workers run.
@@ -209,12 +209,9 @@ class Positions:
         if plan.rewriting and not self.begun(new):
             return False
         partitions = self._base.layout.partitions
-        answers = {old.matches(shard): partitions for shard in range(old.layout.shards)}
-        ends = self._cluster.ranges(answers, committed=False)
+        ends = self._cluster.ranges(dict.fromkeys(old.answers, partitions), committed=False)
         following = [
-            TopicPartition(new.matches(shard), number)
-            for shard in range(new.layout.shards)
-            for number in range(partitions)
+            TopicPartition(topic, number) for topic in new.answers for number in range(partitions)
         ]
         routed = self._committed(old.group("route"), [*ends, *following])
         return all(place in routed for place in following) and all(

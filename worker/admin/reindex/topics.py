@@ -21,7 +21,7 @@ from worker.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What was done.
+    """The partitions that were added.
 
     Attributes:
         read: how many partitions of the documents were read before.
@@ -49,8 +49,7 @@ def grow(cluster: Cluster, plan: Plan, topology: Topology, partitions: int) -> G
         )
     read = topology.layout.partitions
     _, counts = cluster.counts()
-    answers = [topology.matches(shard) for shard in range(topology.layout.shards)]
-    joined = {topic: counts[topic][0] for topic in (topology.documents, *answers)}
+    joined = {topic: counts[topic][0] for topic in (topology.documents, *topology.answers)}
     largest = max(joined, key=lambda topic: joined[topic])
     if partitions < joined[largest]:
         raise ConfigurationError(
@@ -126,8 +125,7 @@ def delete_left(cluster: Cluster, plan: Plan, base: Topology) -> Iterator[str]:
     for generation in plan.left:
         topology = generation.topology(base)
         cluster.delete_group(topology.group("index"))
-        answers = [topology.matches(shard) for shard in range(generation.shards)]
-        yield from cluster.delete([topology.seats, *answers])
+        yield from cluster.delete([topology.seats, *topology.answers])
     for log, topology in _unread(plan, base).items():
         if log:
             cluster.delete_group(topology.group("refingerprint"))
