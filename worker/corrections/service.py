@@ -45,7 +45,7 @@ _NAMES = {
     Withdraw: ("correction", "corrections"),
     Outgoing: ("last one", "documents"),
 }
-"""What is sent, one and several."""
+"""The names of what is sent: of one, and of several."""
 
 
 class NotJudged(Exception):
@@ -71,7 +71,7 @@ class Corrector(Closing):
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan, bus: Bus) -> Corrector:
-        """Return one with as many partitions as the documents have.
+        """Return a corrector of as many partitions as the documents have.
 
         Raises:
             ConfigurationError: their topic doesn't exist.
@@ -83,7 +83,7 @@ class Corrector(Closing):
         return cls(settings, plan.topology(settings, partitions), bus)
 
     def allow(self, text: str, *, ident: str = "", exact: bool = False, why: str = "") -> Allow:
-        """Return what allows a text, with the id that is given, or one made from the text.
+        """Return the request that allows a text; without an id, it has one made from the text.
 
         Raises:
             CorrectionError: the text is too long, or nothing is left of it to compare.
@@ -101,11 +101,11 @@ class Corrector(Closing):
         return Allow(ident or made, text, exact, self._by, why)
 
     def withdraw(self, ident: str, *, why: str = "") -> Withdraw:
-        """Return what withdraws an allowance."""
+        """Return the request that withdraws an allowance."""
         return Withdraw(ident, self._by, why)
 
     def forget(self, ident: bytes, *, why: str = "", source: str = "") -> Forget:
-        """Return what has a document forgotten, with its id as the index knows it.
+        """Return the request that has a document forgotten; its id is as the index knows it.
 
         Raises:
             Unreadable: no document can have this id.
@@ -127,7 +127,7 @@ class Corrector(Closing):
             return set()
 
     def restoration(self, ident: str) -> Outgoing:
-        """Return the latest document with an id, to be sent again.
+        """Return the record that sends the latest document with an id again.
 
         Raises:
             Gone: it isn't there.
@@ -169,8 +169,8 @@ class Corrector(Closing):
     ) -> tuple[dict[TopicPartition, int], set[str] | None]:
         """Send, and wait until every shard has judged it; return also the ids that had an effect.
 
-        That are those for which a shard has done something; None: that can't be known, or it isn't
-        waited for. ``pause`` waits for some seconds.
+        An id had an effect if a shard has done something for it. None: that can't be known, or
+        nobody waits. ``pause`` waits for some seconds.
 
         Raises:
             NotJudged: everything was sent, and waiting failed or was interrupted.
@@ -215,7 +215,7 @@ def last_records(ends: Mapping[TopicPartition, int]) -> list[dict[str, object]]:
 
 
 def _effect(request: Request) -> bytes:
-    """Return what the answers of shards have if a request had an effect."""
+    """Return the id in the answers of shards if a request had an effect."""
     ident = request.id.encode()
     return ident if isinstance(request, Forget) else erasure_name(ident)
 
@@ -240,7 +240,7 @@ def _wait(
 
 
 def _name_of_corrector(settings: Settings) -> str:
-    """Return the name of who corrects: that of the settings, or else of the user."""
+    """Return the name that is noted: that of the settings, or else of the user."""
     if settings.corrections.by is not None:
         return settings.corrections.by
     try:

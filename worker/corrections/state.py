@@ -1,4 +1,4 @@
-"""What people have corrected, as shard 0 keeps it, and which documents an allowance holds for.
+"""Corrections as shard 0 keeps them, and the documents for which an allowance holds.
 
 Every correction is in a frame, so it holds from the same document on, whoever judges the frames.
 Shard 0 alone keeps corrections and compares all documents with them: its answers say which are
@@ -41,7 +41,7 @@ class Allowance(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A text that is never a duplicate.
 
     ``key`` is that of the exact text, and ``sketch`` uint8[slots]. ``note`` is a packed
-    `worker.wire.Note`. ``since`` is the log's time of the frame with it, in ms.
+    `worker.wire.corrections.Note`. ``since`` is the log's time of the frame with it, in ms.
     """
 
     id: bytes
@@ -53,12 +53,12 @@ class Allowance(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 def erasure_name(ident: bytes) -> bytes:
-    """Return what an erasure is called by: a hash, since nothing may be left of the id."""
+    """Return the name of an erasure: a hash, since nothing may be left of the document's id."""
     return b"#" + blake2b(ident, digest_size=8).hexdigest().encode()
 
 
 class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A document that a person had forgotten, the note on that, and when, in the log's time.
+    """A document that a person had forgotten: the note on that, and the log's time, in ms.
 
     ``name`` is the `erasure_name` of its id.
     """
@@ -69,7 +69,7 @@ class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What holds, in the order in which it came, and the latest erasures."""
+    """The allowances that hold, in their order in the log, and the latest erasures."""
 
     allowances: tuple[Allowance, ...] = ()
     erasures: tuple[Erasure, ...] = ()
@@ -81,12 +81,12 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @classmethod
     def unpacked(cls, packed: bytes | None) -> Self:
-        """Return what `packed` packed; nothing corrected if there is nothing.
+        """Return the corrections in packed bytes; without bytes, there are none.
 
-        An allowance whose id no frame may have doesn't hold: earlier versions took such.
+        An allowance with too long an id for a frame is left out: earlier versions took such.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the bytes are something else.
         """
         if packed is None:
             return cls()
@@ -94,31 +94,33 @@ class Corrections(msgspec.Struct, array_like=True, frozen=True, gc=False):
         if own != crc32(rest).to_bytes(_SUM_BYTES, "little"):
             raise ValueError("its corrections can't be read: they differ from what was written")
         try:
-            found = msgspec.msgpack.decode(rest, type=cls)
+            held = msgspec.msgpack.decode(rest, type=cls)
         except NOT_READ as error:
             raise ValueError(f"its corrections can't be read: {error}") from error
-        kept = tuple(one for one in found.allowances if len(one.id) <= MOST_ID_BYTES)
-        return cls(kept, found.erasures)
+        kept = tuple(known for known in held.allowances if len(known.id) <= MOST_ID_BYTES)
+        return cls(kept, held.erasures)
 
     def at(self, now: int, window: int | None) -> Corrections:
-        """Return what still holds at a time of the log; both in ms. Without a window, all does."""
+        """Return the corrections that hold at a time of the log; all do without a window. In ms."""
         if window is None or not self.allowances or self.allowances[0].since + window >= now:
             return self
-        kept = tuple(one for one in self.allowances if one.since + window >= now)
+        kept = tuple(known for known in self.allowances if known.since + window >= now)
         return Corrections(kept, self.erasures)
 
-    def after(self, one: Correction, since: int) -> Corrections:
-        """Return what holds after a correction. A later allowance replaces one with the same id.
+    def after(self, made: Correction, since: int) -> Corrections:
+        """Return the corrections after another was made at a time of the log, in ms.
+
+        A later allowance replaces an earlier one with the same id.
 
         An allowance beyond `MOST_ALLOWANCES` doesn't hold.
         """
-        if one.kind is Kind.FORGOTTEN:
-            erasures = (*self.erasures, Erasure(erasure_name(one.id), one.note, since))
+        if made.kind is Kind.FORGOTTEN:
+            erasures = (*self.erasures, Erasure(erasure_name(made.id), made.note, since))
             return Corrections(self.allowances, erasures[-MOST_ERASURES:])
-        kept = tuple(known for known in self.allowances if known.id != one.id)
-        if one.allows and len(kept) < MOST_ALLOWANCES:
-            exact = one.kind is Kind.EXACT
-            kept += (Allowance(one.id, exact, one.key, one.sketch, one.note, since),)
+        kept = tuple(known for known in self.allowances if known.id != made.id)
+        if made.allows and len(kept) < MOST_ALLOWANCES:
+            exact = made.kind is Kind.EXACT
+            kept += (Allowance(made.id, exact, made.key, made.sketch, made.note, since),)
         return Corrections(kept, self.erasures)
 
 
@@ -126,13 +128,13 @@ NO_CORRECTIONS: Final = Corrections()
 
 
 class Corrected(NamedTuple):
-    """What frames with corrections come to.
+    """The effect of frames with corrections.
 
-    ``held`` is what holds after them; None: the same as before. ``allowed`` are the documents for
-    which an allowance holds, by their rows, counted through all frames. ``done`` are the allowances
-    that hold and the withdrawals of one that held, by the frame's offset in the log: each one's
-    offset in the frame, and its `erasure_name`. ``refused`` are those that don't hold, since too
-    many do.
+    ``held`` are the corrections after them; None: the same as before. ``allowed`` are the documents
+    for which an allowance holds, by their rows, counted through all frames. ``done`` are the
+    allowances that hold and the withdrawals of allowances that held, by the frame's offset in the
+    log: the offset of each in the frame, and its `erasure_name`. ``refused`` are the ids of
+    allowances that don't hold, since too many do.
     """
 
     held: Corrections | None = None
@@ -148,38 +150,38 @@ def corrected(
     threshold: float,
     window: int | None,
 ) -> Corrected:
-    """Return what holds after some frames, and which of their documents are allowed.
+    """Return the corrections after some frames, and which of their documents are allowed.
 
     Each frame has its offset in the log and the log's time of it, in ms.
 
     An allowance holds for later documents that are at least ``threshold`` similar, or have the same
     text, until ``window`` ms after it. The most similar one counts; of several, the earliest.
     """
-    found: dict[int, Allowed] = {}
+    allowed: dict[int, Allowed] = {}
     done: dict[int, list[tuple[int, bytes]]] = {}
     refused: list[bytes] = []
     base, held = 0, before
     for frame, offset, logged in frames:
         held = held.at(logged, window)
         low = 0
-        for one in frame.corrections:
-            high = int(np.searchsorted(frame.offsets, one.offset))
-            found |= _among(held, frame, slice(low, high), threshold, base)
-            after, low = held.after(one, logged), high
-            if _is_done(one, held, after):
-                done.setdefault(offset, []).append((one.offset, erasure_name(one.id)))
-            elif one.allows:
-                refused.append(one.id)
+        for made in frame.corrections:
+            high = int(np.searchsorted(frame.offsets, made.offset))
+            allowed |= _among(held, frame, slice(low, high), threshold, base)
+            after, low = held.after(made, logged), high
+            if _is_done(made, held, after):
+                done.setdefault(offset, []).append((made.offset, erasure_name(made.id)))
+            elif made.allows:
+                refused.append(made.id)
             held = after
-        found |= _among(held, frame, slice(low, len(frame.offsets)), threshold, base)
+        allowed |= _among(held, frame, slice(low, len(frame.offsets)), threshold, base)
         base += len(frame.offsets)
-    return Corrected(None if held is before else held, found, done, refused)
+    return Corrected(None if held is before else held, allowed, done, refused)
 
 
-def _is_done(one: Correction, before: Corrections, after: Corrections) -> bool:
+def _is_done(made: Correction, before: Corrections, after: Corrections) -> bool:
     """Return whether an allowance holds, or something was withdrawn."""
-    if one.allows:
-        return bool(after.allowances) and after.allowances[-1].id == one.id
+    if made.allows:
+        return bool(after.allowances) and after.allowances[-1].id == made.id
     return len(after.allowances) < len(before.allowances)
 
 
@@ -205,17 +207,18 @@ def nearest(
     if not allowances or not len(texts):
         return {}
     found: dict[int, Allowed] = {}
-    near = [one for one in allowances if not one.exact]
+    near = [allowance for allowance in allowances if not allowance.exact]
     if near:
         slots = sketches.shape[1]
         similarity = estimates(slots)
-        own = np.frombuffer(b"".join(one.sketch for one in near), np.uint8).reshape(-1, slots)
+        joined = b"".join(allowance.sketch for allowance in near)
+        own = np.frombuffer(joined, np.uint8).reshape(-1, slots)
         least = int(np.searchsorted(similarity, threshold))
         pairs = near_pairs(np.ascontiguousarray(sketches), own, least)
         for row, which, equal in zip(*(column.tolist() for column in pairs), strict=True):
             if row not in found or similarity[equal] > found[row].similarity:
                 found[row] = Allowed(near[which].id, float(similarity[equal]))
-    keys = {one.key: one.id for one in reversed(allowances)}
+    keys = {allowance.key: allowance.id for allowance in reversed(allowances)}
     same = np.isin(texts, np.fromiter(keys, np.uint64, len(keys)))
     for row in np.flatnonzero(same).tolist():
         found[row] = Allowed(keys[int(texts[row])], 1.0)

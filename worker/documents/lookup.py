@@ -1,4 +1,4 @@
-"""Finds documents on the topics: by their place, by an id, by a header. Writes nothing."""
+"""Finds documents on the topics: by their position, by an id, by a header. Writes nothing."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Lookup(Closing):
             raise Gone("there is no document with this number")
         ident = bytes(frame.ids.unpack()[at]).decode(errors="replace")
         offset = frame.start + int(frame.offsets[at])
-        found = self._one(
+        found = self._record_at(
             TopicPartition(topology.documents, frame.partition), offset, "the document"
         )
         try:
@@ -108,34 +108,30 @@ class Lookup(Closing):
         offset = number - topology.layout.numbered_from
         if offset < 0:
             raise Gone("its place was in a log of fingerprints that a reindex has replaced")
-        record = self._one(topology.order, offset, "the frame with its place")
+        record = self._record_at(topology.order, offset, "the frame with its place")
         try:
             return decode(FingerprintFrame, record.value, topology.layout.id), record.timestamp
         except FrameError as error:
             raise Gone(f"no frame is at its place: {error}") from None
 
-    def origin(self, ident: str, source: str | None = None) -> Record:
+    def origin(self, ident: str) -> Record:
         """Return the record of the documents in which the latest document with an id came.
-
-        ``source`` is where it is, as ``partition-offset``, if that is known. Without it, the
-        outputs are searched.
 
         Raises:
             Gone: it is no longer there, or isn't found.
             BusError: the topics can't be read.
         """
-        if source is None:
-            found = self.with_id(ident).documents
-            if not found:
-                raise Gone("the outputs have no document with this id, as far as was searched")
-            source = found[0].source
+        found = self.with_id(ident).documents
+        if not found:
+            raise Gone("the outputs have no document with this id, as far as was searched")
+        source = found[0].source
         own, record = self.at(source)
         if own.decode() != ident:
             raise Gone(f"at {source} of {self._topology.documents} is another document")
         return record
 
     def at(self, source: str) -> tuple[bytes, Record]:
-        """Return the id and the record of the document at a place, ``partition-offset``.
+        """Return the id and the record of the document at a position, ``partition-offset``.
 
         Raises:
             Gone: it is no longer there.
@@ -146,12 +142,13 @@ class Lookup(Closing):
         known = partition.isdecimal() and offset.isdecimal() and len(offset) <= _OFFSET_DIGITS
         if not known or int(partition) >= topology.layout.partitions:
             raise Gone(f"{source!r} is no place in {topology.documents}")
-        place = TopicPartition(topology.documents, int(partition))
-        record = self._one(place, int(offset), "the document")
+        record = self._record_at(
+            TopicPartition(topology.documents, int(partition)), int(offset), "the document"
+        )
         own = f"{topology.documents}-{source}".encode()
         return self._documents.identify(record.value or b"", record.key) or own, record
 
-    def _one(self, partition: TopicPartition, offset: int, what: str) -> Record:
+    def _record_at(self, partition: TopicPartition, offset: int, what: str) -> Record:
         """Return the record at an offset.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Reads what the headers of a published record say of its document."""
+"""Reads a published record: its document, and what its headers say of it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _MOST_NOTE_BYTES = 4_096
 
 
 class Kind(IntEnum):
-    """What a correction does.
+    """The effect of a correction.
 
     ``NEAR`` and ``EXACT`` allow a text: what is near to it, or has the same normal form, is unique.
     ``WITHDRAWN`` ends that. ``FORGOTTEN`` notes who had a document forgotten.
@@ -41,7 +41,7 @@ class Kind(IntEnum):
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What people are told of a correction.
+    """The note on a correction, for people.
 
     ``at`` is when it was made, in ms; ``by`` and ``why`` are theirs. ``text`` is the beginning of
     what is allowed; ``source`` is where the forgotten document is, if that was known.
@@ -114,10 +114,10 @@ class Correction(msgspec.Struct, array_like=True, frozen=True, gc=False):
             raise ColumnError("corrections has a note that can't be shown")
 
     @staticmethod
-    def within(found: Iterable[Correction], start: int, stop: int) -> tuple[Correction, ...]:
+    def within(made: Iterable[Correction], start: int, stop: int) -> tuple[Correction, ...]:
         """Return those from ``start`` to ``stop``, relative to ``start``."""
         return tuple(
-            msgspec.structs.replace(one, offset=one.offset - start)
-            for one in found
-            if start <= one.offset < stop
+            msgspec.structs.replace(correction, offset=correction.offset - start)
+            for correction in made
+            if start <= correction.offset < stop
         )

@@ -29,7 +29,7 @@ FORGET = "neardup-forget"
 """On a tombstone: the id that it forgets, whatever its key. Whoever writes documents can set it, as
 they can send a tombstone with any key."""
 CORRECTION = "neardup-correction"
-"""On a record without a value: what a person corrects; see `worker.wire.corrections`. Whoever
+"""On a record without a value: what a person corrects; see `worker.corrections.request`. Whoever
 writes documents can set it, as they can send a tombstone."""
 ALLOWED_BY = "neardup-allowed-by"
 """On a document that is unique because a person allowed its text: the id of the allowance."""

@@ -106,6 +106,9 @@ def test_the_window_counts_from_the_time_in_the_log() -> None:
     assert judged(frame(document(1, TEXT), at=8), before=held, window=3)[1] != {}
     after, found = judged(frame(document(1, TEXT), at=9), before=held, window=3)
     assert (after, found) == (Corrections(), {})
+    both, _ = judged(frame(allow(1, "b"), at=6), before=held, window=3)
+    left, _ = judged(frame(document(2, TEXT), at=9), before=both, window=3)
+    assert [one.id for one in left.allowances] == [b"b"], "until the window has passed, inclusive"
     renewed, _ = judged(frame(allow(1, "a"), at=7), before=held, window=3)
     assert judged(frame(document(2, TEXT), at=9), before=renewed, window=3)[1] != {}
 
