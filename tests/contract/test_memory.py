@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.brokers import Brokers
 from tests.support.bus_seats import records_of
 from worker.bus import Aborted, Bus, BusError, OffsetOutOfRange, Outgoing, TopicPartition
-from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.group import assign_ranges
 from worker.bus.memory.member import MemoryMember
 from worker.bus.memory.topics import murmur2, partition_for
@@ -23,7 +23,7 @@ def value(n: int, topic: str = "t", partition: int | None = 0) -> Outgoing:
     return Outgoing(topic, partition, None, str(n).encode())
 
 
-def reader(bus: MemoryBus, group: str = "g", position: int = 0) -> MemoryMember:
+def reader(bus: Brokers, group: str = "g", position: int = 0) -> MemoryMember:
     """Take the only seat of a group, and start all of ``t`` at a position."""
     member = bus.join(group, ["t"], "0")
     owned = member.poll(1, 1, 0).assignment or frozenset()
@@ -34,15 +34,15 @@ def reader(bus: MemoryBus, group: str = "g", position: int = 0) -> MemoryMember:
 
 
 @pytest.fixture
-def bus() -> MemoryBus:
+def bus() -> Brokers:
     """Give a log with a topic ``t`` of two partitions, whose clock stands at 7."""
-    bus = MemoryBus(clock=lambda: 7)
+    bus = Brokers(clock=lambda: 7)
     bus.create_topic("t", 2)
     return bus
 
 
 def test_it_is_a_bus() -> None:
-    bus: Bus = MemoryBus()
+    bus: Bus = Brokers()
     assert bus.partitions(["t"]) == {"t": None}
 
 
@@ -62,11 +62,11 @@ def test_murmur2_is_that_of_the_java_client(key: bytes, expected: int) -> None:
     assert partition_for(key, 1000) == (expected & 0x7FFFFFFF) % 1000
 
 
-def test_records_without_a_key_take_turns(bus: MemoryBus) -> None:
+def test_records_without_a_key_take_turns(bus: Brokers) -> None:
     assert [bus.append(value(n, partition=None))[0].partition for n in range(4)] == [0, 1, 0, 1]
 
 
-def test_the_clock_stamps(bus: MemoryBus) -> None:
+def test_the_clock_stamps(bus: Brokers) -> None:
     bus.create_topic("stamped", 1, log_append_time=True)
     for topic in ("t", "stamped"):
         bus.append_many([Outgoing(topic, 0, None, b"", (), at) for at in (None, 3, -1)])
@@ -74,7 +74,7 @@ def test_the_clock_stamps(bus: MemoryBus) -> None:
     assert [r.timestamp for r in bus.read("stamped", 0, 0, 9)] == [7, 7, 7]
 
 
-def test_a_log_goes_on_where_an_earlier_one_ended(bus: MemoryBus) -> None:
+def test_a_log_goes_on_where_an_earlier_one_ended(bus: Brokers) -> None:
     bus.create_topic("later", 2, first_offset=[10, 20], identity="the same as ever")
     assert [bus.append(value(0, "later", p))[1] for p in (0, 1)] == [10, 20]
     assert (bus.start_offset("later", 1), bus.end_offset("later", 1)) == (20, 21)
@@ -83,7 +83,7 @@ def test_a_log_goes_on_where_an_earlier_one_ended(bus: MemoryBus) -> None:
         bus.read("later", 0, 9, 1)
 
 
-def test_topics_are_checked(bus: MemoryBus) -> None:
+def test_topics_are_checked(bus: Brokers) -> None:
     with pytest.raises(BusError, match="exists"):
         bus.create_topic("t", 2)
     with pytest.raises(ValueError, match="needs a partition"):
@@ -120,7 +120,7 @@ def test_ranges(seats: dict[str, set[str]], counts: dict[str, int]) -> None:
         assert {len(run) for run in runs} <= {min(map(len, runs)), min(map(len, runs)) + 1}
 
 
-def test_trim(bus: MemoryBus) -> None:
+def test_trim(bus: Brokers) -> None:
     bus.append_many(map(value, range(10)))
     for before in (3, 2, 4, 9):
         bus.trim("t", 0, before)
@@ -140,7 +140,7 @@ def test_trim(bus: MemoryBus) -> None:
 
 
 def test_what_all_groups_have_passed_is_dropped() -> None:
-    bus = MemoryBus(trim_consumed=True)
+    bus = Brokers(trim_consumed=True)
     bus.create_topic("t", 2)
     bus.commit_offsets("slow", {P0: 0})
     fast = reader(bus, "fast")
@@ -156,7 +156,7 @@ def test_what_all_groups_have_passed_is_dropped() -> None:
 
 def test_a_log_is_dropped_as_far_as_all_offsets_of_it_have_passed() -> None:
     """Whatever partitions they are committed for."""
-    bus = MemoryBus(trim_consumed=True)
+    bus = Brokers(trim_consumed=True)
     bus.create_topic("t", 1)
     bus.create_topic("owned", 2)
     owned = [TopicPartition("owned", number) for number in range(2)]
@@ -176,7 +176,7 @@ def test_a_log_is_dropped_as_far_as_all_offsets_of_it_have_passed() -> None:
 @pytest.mark.slow
 def test_memory_stays_flat() -> None:
     """Over a hundred thousand records, with a backlog that comes and goes."""
-    bus = MemoryBus(trim_consumed=True, clock=lambda: 0)
+    bus = Brokers(trim_consumed=True, clock=lambda: 0)
     bus.create_topic("t", 1)
     bus.commit_offsets("g", {P0: 0})
     member = reader(bus)
@@ -196,13 +196,13 @@ def test_memory_stays_flat() -> None:
     assert bus.start_offset("t", 0) == bus.end_offset("t", 0) == 100_000
 
 
-def test_partitions_take_turns(bus: MemoryBus) -> None:
+def test_partitions_take_turns(bus: Brokers) -> None:
     bus.append_many(value(n, partition=p) for n in range(4) for p in (0, 1))
     member = reader(bus)
     assert [records_of(member.poll(2, 99, 0))[0].partition for _ in range(4)] == [0, 1, 0, 1]
 
 
-def test_out_of_range_takes_nothing(bus: MemoryBus) -> None:
+def test_out_of_range_takes_nothing(bus: Brokers) -> None:
     bus.append_many(value(n, partition=p) for n in range(4) for p in (0, 1))
     member = reader(bus)
     member.seek(P1, 5)
@@ -213,7 +213,7 @@ def test_out_of_range_takes_nothing(bus: MemoryBus) -> None:
     assert [r.offset for r in records_of(member.poll(9, 99, 0))] == [0, 1, 2, 3]
 
 
-def test_a_seat_stays_reserved(bus: MemoryBus) -> None:
+def test_a_seat_stays_reserved(bus: Brokers) -> None:
     """Until it is taken again, left for good, or evicted."""
     first, second = bus.join("g", ["t"], "1"), bus.join("g", ["t"], "2")
     second.close()
@@ -224,7 +224,7 @@ def test_a_seat_stays_reserved(bus: MemoryBus) -> None:
         bus.commit_offsets("g", {P0: 0})
 
 
-def test_an_evicted_member_comes_back(bus: MemoryBus) -> None:
+def test_an_evicted_member_comes_back(bus: Brokers) -> None:
     first, second = bus.join("g", ["t"], "1"), bus.join("g", ["t"], "2")
     first.poll(1, 1, 0)
     second.poll(1, 1, 0)
@@ -236,7 +236,7 @@ def test_an_evicted_member_comes_back(bus: MemoryBus) -> None:
     assert first.poll(1, 1, 0).assignment == frozenset({P0})
 
 
-def test_a_ghost_cannot_give_up_the_seat(bus: MemoryBus) -> None:
+def test_a_ghost_cannot_give_up_the_seat(bus: Brokers) -> None:
     ghost = bus.join("g", ["t"], "1")
     heir = bus.join("g", ["t"], "1")
     assert heir.poll(1, 1, 0).assignment
@@ -244,7 +244,7 @@ def test_a_ghost_cannot_give_up_the_seat(bus: MemoryBus) -> None:
     assert heir.poll(1, 1, 0).assignment is None
 
 
-def test_misuse_is_refused(bus: MemoryBus) -> None:
+def test_misuse_is_refused(bus: Brokers) -> None:
     with closing(bus.join("g", ["t"], "1")) as member:
         with pytest.raises(ValueError, match=r"t\[0\] is not assigned to 1 of g"):
             member.seek(P0, 0)
@@ -262,7 +262,7 @@ def test_misuse_is_refused(bus: MemoryBus) -> None:
     assert bus.end_offset("t", 0) == 0
 
 
-def test_another_thread_is_refused(bus: MemoryBus) -> None:
+def test_another_thread_is_refused(bus: Brokers) -> None:
     raised: list[BaseException] = []
 
     def use() -> None:

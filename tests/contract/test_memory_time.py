@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.brokers import Brokers, GroupProtocol, Retention
 from worker.bus import BusError, Outgoing, TopicPartition
-from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.group import GroupProtocol
-from worker.bus.memory.segments import Retention
 
 HOUR = 3_600_000
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -33,20 +31,20 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def bus(clock: Clock) -> MemoryBus:
+def bus(clock: Clock) -> Brokers:
     """Give a log that keeps ``t`` for ten hours, in segments of two, and offsets for a day."""
-    bus = MemoryBus(clock=clock, offsets_retention_ms=24 * HOUR)
+    bus = Brokers(clock=clock, offsets_retention_ms=24 * HOUR)
     bus.create_topic("t", 2)
     bus.retain("t", Retention(10 * HOUR, segment_ms=2 * HOUR))
     return bus
 
 
-def write(bus: MemoryBus, *timestamps: int | None, partition: int = 0) -> None:
+def write(bus: Brokers, *timestamps: int | None, partition: int = 0) -> None:
     """Write one batch."""
     bus.append_many(Outgoing("t", partition, None, b"", (), at) for at in timestamps)
 
 
-def in_transaction(bus: MemoryBus, *timestamps: int | None, commit: bool = True) -> None:
+def in_transaction(bus: Brokers, *timestamps: int | None, commit: bool = True) -> None:
     transaction = bus.begin("writer")
     transaction.append_many(Outgoing("t", 0, None, b"", (), at) for at in timestamps)
     if commit:
@@ -55,13 +53,13 @@ def in_transaction(bus: MemoryBus, *timestamps: int | None, commit: bool = True)
         transaction.abort()
 
 
-def kept(bus: MemoryBus) -> tuple[int, int]:
+def kept(bus: Brokers) -> tuple[int, int]:
     """Give the log's range after the brokers have looked."""
     bus.pass_time()
     return bus.start_offset("t", 0), bus.end_offset("t", 0)
 
 
-def test_segments_are_deleted_whole_and_the_oldest_first(bus: MemoryBus, clock: Clock) -> None:
+def test_segments_are_deleted_whole_and_the_oldest_first(bus: Brokers, clock: Clock) -> None:
     for _ in range(4):  # The third is more than two hours after the first.
         write(bus, None)
         clock.pass_hours(1.5)
@@ -74,7 +72,7 @@ def test_segments_are_deleted_whole_and_the_oldest_first(bus: MemoryBus, clock: 
     assert [r.offset for r in bus.read("t", 0, 2, 9)] == [2, 3]
 
 
-def test_only_a_write_begins_a_segment(bus: MemoryBus, clock: Clock) -> None:
+def test_only_a_write_begins_a_segment(bus: Brokers, clock: Clock) -> None:
     write(bus, None)
     clock.pass_hours(1.9)
     write(bus, None)
@@ -82,7 +80,7 @@ def test_only_a_write_begins_a_segment(bus: MemoryBus, clock: Clock) -> None:
     assert kept(bus) == (0, 2)
 
 
-def test_an_idle_log_ends_up_empty_behind_its_last_marker(bus: MemoryBus, clock: Clock) -> None:
+def test_an_idle_log_ends_up_empty_behind_its_last_marker(bus: Brokers, clock: Clock) -> None:
     in_transaction(bus, None, None)
     clock.pass_hours(10.1)
     assert kept(bus) == (3, 3)
@@ -92,7 +90,7 @@ def test_an_idle_log_ends_up_empty_behind_its_last_marker(bus: MemoryBus, clock:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_marker_has_a_time_of_its_own(bus: MemoryBus, clock: Clock, *, commit: bool) -> None:
+def test_a_marker_has_a_time_of_its_own(bus: Brokers, clock: Clock, *, commit: bool) -> None:
     """So what was written with an older time in a transaction lives as long as its marker."""
     in_transaction(bus, clock() - 2 * HOUR, commit=commit)
     clock.pass_hours(9)
@@ -101,7 +99,7 @@ def test_a_marker_has_a_time_of_its_own(bus: MemoryBus, clock: Clock, *, commit:
     assert kept(bus) == (2, 2)
 
 
-def test_a_marker_may_begin_a_segment(bus: MemoryBus, clock: Clock) -> None:
+def test_a_marker_may_begin_a_segment(bus: Brokers, clock: Clock) -> None:
     in_transaction(bus, clock() - 100 * HOUR)
     assert kept(bus) == (1, 2)
     clock.pass_hours(10.1)
@@ -109,7 +107,7 @@ def test_a_marker_may_begin_a_segment(bus: MemoryBus, clock: Clock) -> None:
 
 
 def test_old_timestamps_are_deleted_at_once_and_future_ones_stay(
-    bus: MemoryBus, clock: Clock
+    bus: Brokers, clock: Clock
 ) -> None:
     write(bus, clock() - 11 * HOUR, clock() - 12 * HOUR)
     assert kept(bus) == (2, 2)
@@ -120,7 +118,7 @@ def test_old_timestamps_are_deleted_at_once_and_future_ones_stay(
     assert kept(bus) == (2, 4)
 
 
-def test_records_without_a_time_have_that_of_their_writing(bus: MemoryBus, clock: Clock) -> None:
+def test_records_without_a_time_have_that_of_their_writing(bus: Brokers, clock: Clock) -> None:
     write(bus, -1)
     clock.pass_hours(9)
     assert kept(bus) == (0, 1)
@@ -128,7 +126,7 @@ def test_records_without_a_time_have_that_of_their_writing(bus: MemoryBus, clock
     assert kept(bus) == (1, 1)
 
 
-def test_what_is_open_is_not_deleted(bus: MemoryBus, clock: Clock) -> None:
+def test_what_is_open_is_not_deleted(bus: Brokers, clock: Clock) -> None:
     write(bus, None)
     clock.pass_hours(3)
     transaction = bus.begin("writer")
@@ -139,7 +137,7 @@ def test_what_is_open_is_not_deleted(bus: MemoryBus, clock: Clock) -> None:
     assert kept(bus) == (2, 3)  # Its marker, which is new, has begun a segment.
 
 
-def test_trimmed_segments_are_deleted_whatever_their_age(bus: MemoryBus, clock: Clock) -> None:
+def test_trimmed_segments_are_deleted_whatever_their_age(bus: Brokers, clock: Clock) -> None:
     write(bus, clock() + 100 * HOUR)
     clock.pass_hours(3)
     write(bus, clock() + 103 * HOUR)
@@ -150,7 +148,7 @@ def test_trimmed_segments_are_deleted_whatever_their_age(bus: MemoryBus, clock: 
     assert kept(bus) == (3, 3)
 
 
-def test_retention_can_be_set_and_lifted(bus: MemoryBus, clock: Clock) -> None:
+def test_retention_can_be_set_and_lifted(bus: Brokers, clock: Clock) -> None:
     bus.create_topic("later", 1)
     for _ in range(2):
         bus.append(Outgoing("later", 0, None, b""))
@@ -171,15 +169,15 @@ def test_retention_can_be_set_and_lifted(bus: MemoryBus, clock: Clock) -> None:
         bus.retain("missing", None)
 
 
-Make = Callable[[GroupProtocol], MemoryBus]
+Make = Callable[[GroupProtocol], Brokers]
 
 
 @pytest.fixture
 def grouped(clock: Clock) -> Make:
     """Give a factory of logs in which group ``g`` has committed an offset in two partitions."""
 
-    def make(protocol: GroupProtocol) -> MemoryBus:
-        bus = MemoryBus(clock=clock, offsets_retention_ms=24 * HOUR, group_protocol=protocol)
+    def make(protocol: GroupProtocol) -> Brokers:
+        bus = Brokers(clock=clock, offsets_retention_ms=24 * HOUR, group_protocol=protocol)
         bus.create_topic("t", 2)
         bus.commit_offsets("g", {P0: 0, P1: 0})
         return bus
@@ -187,7 +185,7 @@ def grouped(clock: Clock) -> Make:
     return make
 
 
-def left(bus: MemoryBus) -> set[TopicPartition]:
+def left(bus: Brokers) -> set[TopicPartition]:
     """Name the partitions whose offsets are there after the brokers have looked."""
     bus.pass_time()
     return set(bus.committed("g"))
@@ -245,7 +243,7 @@ def test_offsets_in_an_open_transaction_do_not_expire(grouped: Make, clock: Cloc
 
 
 def test_nothing_expires_unless_asked(clock: Clock) -> None:
-    bus = MemoryBus(clock=clock)
+    bus = Brokers(clock=clock)
     bus.create_topic("t", 2)
     bus.commit_offsets("g", {P0: 0})
     write(bus, None)

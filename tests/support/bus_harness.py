@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from tests.support.brokers import Brokers
 from tests.support.bus_seats import Seat, until
 from worker.bus import Bus, Outgoing, Record, TopicPartition
-from worker.bus.memory.bus import MemoryBus
 from worker.bus.memory.transaction import Transaction
 
 
@@ -146,7 +146,7 @@ class MemoryHarness(Harness):
     """Around the in-process log."""
 
     def __init__(self) -> None:
-        self.memory = MemoryBus()
+        self.memory = Brokers()
         super().__init__(self.memory, "memory")
 
     def create_topic(

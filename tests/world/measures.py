@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tests.support.brokers import Brokers, Retention
 from tests.world.clock import HOUR
-from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.segments import Retention
 from worker.settings.model import Settings
 from worker.topology import Topology
 
@@ -27,7 +26,7 @@ class Keep:
     offsets: int | None = 7 * 24
     fingerprints: int | None = None
 
-    def apply(self, bus: MemoryBus, topology: Topology) -> None:
+    def apply(self, bus: Brokers, topology: Topology) -> None:
         """Set it on topics."""
         hours = {
             topology.documents: self.documents,

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Final, NamedTuple
 
+from tests.support.brokers import Brokers
 from tests.support.checker.history import History
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.life import Death, Life
@@ -19,8 +20,7 @@ from tests.world.measures import Measures
 from tests.world.nemesis import Nemesis
 from tests.world.writer import Writer
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Record, TopicPartition
-from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.faults import Step, Torn
+from worker.bus.memory.transaction import Step
 from worker.corrections.request import Request
 from worker.generations.plan import Plan
 from worker.offline.embedded import create_topics
@@ -97,14 +97,15 @@ class World:
         self.endings: list[Ending] = []
         self.mistake: Callable[[Life], None] = _none
         self._acting: list[Life] = []
+        self._group = ""
         self._directory = directory
         self._disks = count()
 
     def _calendar(self) -> Clock:
         return Clock()
 
-    def _bus(self) -> MemoryBus:
-        return MemoryBus(clock=self.dates.milliseconds, faults=self._on_transaction)
+    def _bus(self) -> Brokers:
+        return Brokers(clock=self.dates.milliseconds, faults=self._on_transaction)
 
     @property
     def inputs(self) -> list[Record]:
@@ -295,6 +296,7 @@ class World:
         life = self._acting[-1]
         assert life.name == instance
         name = step if step != "committed" else "commit" + DONE
+        self._group = group
         life.tell(stage, name)
 
     def befall(self, life: Life, fault: Fault) -> None:
@@ -304,7 +306,8 @@ class World:
         if fault == "unknown":
             raise OutcomeUnknown("struck")
         if fault.startswith("torn"):
-            raise Torn(_kept(fault), OutcomeUnknown("struck"))
+            self.bus.tear(self._group, life.name, _kept(fault))
+            raise OutcomeUnknown("struck")
         if fault in {"dies", "dies, disk lost", "dies, away"}:
             self._die(life, fault)
         if life.superseded:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.brokers import Brokers
 from worker.admin.redrive.run import Counts, redrive
 from worker.bus import Aborted, Fenced, Header, OutcomeUnknown, Outgoing
-from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.faults import Step
+from worker.bus.memory.transaction import Step
 from worker.settings.loading import load
 from worker.wire.headers import REASON, REDRIVEN, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 
@@ -22,8 +22,8 @@ class Crash(Exception):
     """Whoever was called never comes back."""
 
 
-def made(max_bytes: int | None = None) -> MemoryBus:
-    bus = MemoryBus()
+def made(max_bytes: int | None = None) -> Brokers:
+    bus = Brokers()
     bus.create_topic(TOPOLOGY.documents, 2, max_bytes=max_bytes)
     bus.create_topic(TOPOLOGY.rejected, 2)
     bus.create_topic(TOPOLOGY.redrive, 1)
@@ -31,7 +31,7 @@ def made(max_bytes: int | None = None) -> MemoryBus:
 
 
 def reject(
-    bus: MemoryBus, values: list[bytes], reason: str = "no-text", more: tuple[Header, ...] = ()
+    bus: Brokers, values: list[bytes], reason: str = "no-text", more: tuple[Header, ...] = ()
 ) -> None:
     for number, value in enumerate(values):
         headers = (
@@ -43,7 +43,7 @@ def reject(
         bus.append(Outgoing(TOPOLOGY.rejected, number % 2, None, value, (*headers, *more)))
 
 
-def sent(bus: MemoryBus) -> Counter[bytes | None]:
+def sent(bus: Brokers) -> Counter[bytes | None]:
     return Counter(
         record.value
         for number in range(2)
@@ -72,7 +72,7 @@ def failing(step: Step, time: int, error: Exception | Callable[[], object]) -> C
     return hook
 
 
-def run(bus: MemoryBus, *reasons: str, limit: int | None = None) -> Counts:
+def run(bus: Brokers, *reasons: str, limit: int | None = None) -> Counts:
     counts = Counts()
     redrive(bus, TOPOLOGY, counts, reasons=reasons, limit=limit)
     return counts

@@ -11,7 +11,7 @@ import pytest
 from tests.support.embedded import Run
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing, Refused, TopicPartition
 from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.faults import Step
+from worker.bus.memory.transaction import Step
 from worker.corrections.request import Forget
 from worker.corrections.sending import Behind, Judging, record_of, send
 from worker.formats.keys import Keys

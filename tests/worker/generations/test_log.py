@@ -10,7 +10,7 @@ import pytest
 
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
 from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.faults import Step
+from worker.bus.memory.transaction import Step
 from worker.generations.generation import Generation
 from worker.generations.log import FollowedPlan, Transition, change_plan, dump, load
 from worker.generations.plan import Plan

@@ -11,10 +11,10 @@ from random import Random
 import msgspec
 import pytest
 
+from tests.support.brokers import Brokers
 from tests.support.plans import taken_over
 from tests.support.texts import near_copies
 from worker.bus import Outgoing
-from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
@@ -85,7 +85,7 @@ class Site:
         self.directory = directory
         self.clock = Clock()
         self.options = {"shards": 2, "cache_bytes": 1 << 20, "erasure_seconds": SECONDS}
-        self.bus = MemoryBus(clock=lambda: int(self.clock.now * 1_000))
+        self.bus = Brokers(clock=lambda: int(self.clock.now * 1_000))
         self.topology = Settings.model_validate({"index": self.options}).topology(1)
         create_topics(self.bus, self.topology)
         self.workers: dict[str, Worker] = {}

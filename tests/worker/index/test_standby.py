@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.brokers import Brokers
 from tests.support.checker.history import verdict_of
 from tests.support.embedded import NOW, Verdicts
 from tests.support.texts import near_copies
 from tests.worker.index.standby_bench import HEADER, OWNED, PLACE, Bench
 from worker.app import Application
 from worker.bus import Outgoing, Record
-from worker.bus.memory.bus import MemoryBus
 from worker.bus.shared import SharedReader
 from worker.index.standby import Standby
 from worker.index.store import BandStore
@@ -31,7 +31,7 @@ TEXTS = near_copies(120, 7)
 class Worker:
     """One of several workers on a bus; all stages, in the test's thread."""
 
-    def __init__(self, bus: MemoryBus, directory: Path, name: str, **index: object) -> None:
+    def __init__(self, bus: Brokers, directory: Path, name: str, **index: object) -> None:
         settings = Settings.model_validate(
             {"index": {"shards": SHARDS, "cache_bytes": 1 << 20, **index}}
         )
@@ -76,7 +76,7 @@ class Site:
     def __init__(self, directory: Path, **index: object) -> None:
         self.directory = directory
         self.options = index
-        self.bus = MemoryBus(clock=lambda: NOW)
+        self.bus = Brokers(clock=lambda: NOW)
         settings = Settings.model_validate({"index": {"shards": SHARDS}})
         self.topology = settings.topology(2)
         create_topics(self.bus, self.topology)

@@ -9,6 +9,7 @@ from time import monotonic
 
 import pytest
 
+from tests.support.brokers import Brokers
 from tests.support.copying import Copier as Copying
 from worker.bus import (
     Aborted,
@@ -90,8 +91,8 @@ class Copier(Copying):
         self.closed = True
 
 
-def bus(*, offsets: bool = True) -> MemoryBus:
-    made = MemoryBus()
+def bus(*, offsets: bool = True) -> Brokers:
+    made = Brokers()
     made.create_topic("in", 1)
     made.create_topic("out", 1)
     if offsets:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from tests.support.brokers import Brokers
 from tests.support.copying import Copier
 from worker.bus import Outgoing, RecordBatch, TopicPartition
-from worker.bus.memory.bus import MemoryBus
 from worker.loop.loop import Loop
 from worker.metrics import table
 from worker.metrics.metrics import Metrics
@@ -47,7 +47,7 @@ class Holder(Copier):
 class Watched:
     """A loop with its metrics."""
 
-    def __init__(self, bus: MemoryBus, instance: str) -> None:
+    def __init__(self, bus: Brokers, instance: str) -> None:
         self.metrics = Metrics()
         member = bus.join("g", ["in"], instance)
         self.loop = Loop(Copier(), member, metrics=self.metrics)
@@ -61,8 +61,8 @@ class Watched:
         return self.loop.seated, self.assigned()
 
 
-def a_bus() -> MemoryBus:
-    bus = MemoryBus()
+def a_bus() -> Brokers:
+    bus = Brokers()
     for topic in ("in", "out"):
         bus.create_topic(topic, 1)
     bus.commit_offsets("g", {SOURCE: 0})

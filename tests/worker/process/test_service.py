@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.brokers import Brokers
 from tests.support.copying import Copier
 from tests.support.filling import fill
 from worker.bus import Outgoing, TopicPartition
-from worker.bus.memory.bus import MemoryBus
 from worker.generations.generation import Generation
 from worker.generations.modes import Part, parts
 from worker.generations.plan import Plan
@@ -58,7 +58,7 @@ def run(service: Service, loop: Loop) -> None:
 
 
 def test_a_worker_that_has_lost_its_seat_or_kafka_is_not_ready(tmp_path: Path) -> None:
-    bus, settings = MemoryBus(), load(None, {"worker.stages": "index"})
+    bus, settings = Brokers(), load(None, {"worker.stages": "index"})
     bus.create_topic("in", 1)
     bus.commit_offsets("g", {TopicPartition("in", 0): 0})
     service = Service(settings, settings.topology(1), bus, tmp_path, "one")
@@ -85,7 +85,7 @@ def test_a_worker_that_has_lost_its_seat_or_kafka_is_not_ready(tmp_path: Path) -
 
 
 def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
-    bus, settings = MemoryBus(), load(None, {"worker.stages": "fingerprint"})
+    bus, settings = Brokers(), load(None, {"worker.stages": "fingerprint"})
     topology = settings.topology(1)
     create_topics(bus, topology)
     bus.append(Outgoing(topology.documents, 0, None, b"{}"))
@@ -111,7 +111,7 @@ def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
 
 
 def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
-    bus, settings = MemoryBus(), load()
+    bus, settings = Brokers(), load()
     bus.create_topic("in", 1)
     service = Service(settings, settings.topology(1), bus, tmp_path, "one")
     stage = Restoring(Status(restoring={0: RestoreState(remaining=9)}, restored=4))
@@ -126,7 +126,7 @@ def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
 
 
 def test_the_index_of_a_generation_is_in_use_until_its_part_has_ended(tmp_path: Path) -> None:
-    bus, settings = MemoryBus(), load(None, {"worker.stages": "index"})
+    bus, settings = Brokers(), load(None, {"worker.stages": "index"})
     service = Service(settings, settings.topology(1), bus, tmp_path, "one")
     current = service._plan.current
     assert service._indexes() == {}
@@ -145,7 +145,7 @@ def test_the_index_of_a_generation_is_in_use_until_its_part_has_ended(tmp_path: 
 
 
 def test_a_worker_says_what_it_takes_of_its_memory(tmp_path: Path) -> None:
-    bus, settings = MemoryBus(), load(None, {"worker.memory": "512MiB"})
+    bus, settings = Brokers(), load(None, {"worker.memory": "512MiB"})
     topology = settings.topology(1)
     create_topics(bus, topology)
     service = Service(settings, topology, bus, tmp_path, "one")

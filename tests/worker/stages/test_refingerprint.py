@@ -18,7 +18,7 @@ from tests.support.corpus import examples
 from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judged
 from tests.support.stages import process
 from worker.bus import Aborted, OutcomeUnknown, Outgoing, RecordBatch, TopicPartition
-from worker.bus.memory.faults import Step
+from worker.bus.memory.transaction import Step
 from worker.corrections.request import Allow, Withdraw
 from worker.formats.base import DocumentOptions
 from worker.stages.base import Burst, StageError

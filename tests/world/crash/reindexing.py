@@ -16,7 +16,7 @@ from tests.world.crash.proof import Oracle
 from tests.world.measures import Measures
 from tests.world.world import Died, World
 from worker.bus import Fenced, Offset, TopicPartition
-from worker.bus.memory.faults import Step
+from worker.bus.memory.transaction import Step
 from worker.generations.generation import Generation
 from worker.generations.log import FollowedPlan, Transition, change_plan
 from worker.generations.plan import Plan

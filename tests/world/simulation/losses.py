@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tests.support.brokers import Brokers
 from tests.world.archive import Archive
 from worker.bus import TopicPartition
-from worker.bus.memory.bus import MemoryBus
 from worker.topology import STAGES, Topology
 
 
@@ -30,7 +30,7 @@ class Losses:
         expired: groups' offsets that expired.
     """
 
-    def __init__(self, bus: MemoryBus, topology: Topology, archive: Archive) -> None:
+    def __init__(self, bus: Brokers, topology: Topology, archive: Archive) -> None:
         """Begin with none."""
         self._bus = bus
         self._topology = topology

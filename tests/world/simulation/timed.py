@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Final
 
+from tests.support.brokers import Brokers
 from tests.support.life import Death, Life
 from tests.support.points import Point, Strike
 from tests.world.clock import HOUR, Clock
@@ -13,8 +14,7 @@ from tests.world.simulation.cluster import MemoryCluster
 from tests.world.simulation.losses import Losses
 from tests.world.world import Ending, World
 from worker.admin.checks import inspect
-from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.faults import Step
+from worker.bus.memory.transaction import Step
 from worker.topology import STAGES
 
 SESSION_MS: Final = 60_000
@@ -45,9 +45,9 @@ class TimedWorld(World):
     def _calendar(self) -> Clock:
         return self.clock
 
-    def _bus(self) -> MemoryBus:
+    def _bus(self) -> Brokers:
         hours = self.measures.keep.offsets
-        return MemoryBus(
+        return Brokers(
             clock=self.clock.milliseconds,
             offsets_retention_ms=None if hours is None else hours * HOUR,
             faults=self._on_transaction,

@@ -8,17 +8,14 @@ from types import MappingProxyType
 
 from worker.bus import BusError, Outgoing, Queued, Record, TopicPartition
 from worker.bus.memory.coordinator import Coordinator, Identity
-from worker.bus.memory.faults import Faults, no_faults
-from worker.bus.memory.group import GroupProtocol, OffsetExpiry
 from worker.bus.memory.member import MemoryMember
 from worker.bus.memory.reader import MemoryReader
-from worker.bus.memory.segments import Retention
 from worker.bus.memory.topics import Topics
-from worker.bus.memory.transaction import Transaction
+from worker.bus.memory.transaction import Faults, Transaction, no_faults
 from worker.bus.memory.writer import MemoryWriter
 
 
-def _wall_clock() -> int:
+def wall_clock() -> int:
     """Return milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
@@ -30,8 +27,7 @@ class MemoryBus:
     and static members of groups; see ``tests/contract``. It is deterministic: it uses no threads
     and no randomness, and its only time is the given clock. Two things are simpler than in a
     cluster. A rebalance completes at once, so members see it in their next poll. And nothing
-    happens by itself: `evict` simulates a process that stays away until its session ends, and
-    `pass_time` simulates what brokers delete in the background.
+    happens by itself: no session ends, and nothing is deleted in the background.
 
     Attributes:
         faults: the hook for crash-point tests; may be set at any time.
@@ -41,10 +37,8 @@ class MemoryBus:
     def __init__(
         self,
         *,
-        clock: Callable[[], int] = _wall_clock,
+        clock: Callable[[], int] = wall_clock,
         trim_consumed: bool = False,
-        offsets_retention_ms: int | None = None,
-        group_protocol: GroupProtocol = "classic",
         faults: Faults = no_faults,
     ) -> None:
         """Create an empty log.
@@ -56,17 +50,13 @@ class MemoryBus:
                 Partitions without such a group are kept. A group that starts later, or
                 seeks back, won't find the dropped records. For a log that is read under
                 seats (see `join`), all seats count.
-            offsets_retention_ms: when offsets of groups without members expire, if ever;
-                see `OffsetExpiry`.
-            group_protocol: the protocol whose rules decide that.
             faults: see `Faults`.
         """
         self.faults = faults
         self.silent_seconds = 0.0
         self._deletions = 0
         self._topics = Topics(clock)
-        expiry = OffsetExpiry(clock, offsets_retention_ms, group_protocol)
-        self._coordinator = Coordinator(self._topics, expiry, trim_consumed=trim_consumed)
+        self._coordinator = Coordinator(self._topics, trim_consumed=trim_consumed)
 
     def create_topic(  # noqa: PLR0913 -- each with a default
         self,
@@ -191,29 +181,6 @@ class MemoryBus:
             of=of,
         )
 
-    def evict(self, group: str, instance: str) -> None:
-        """Let a member's session and transaction time out.
-
-        This removes its seat and aborts its open transaction. If the member is still alive, it
-        can't commit any more, and takes a seat again with its next poll.
-        """
-        self._coordinator.check_thread()
-        self._coordinator.abort_open(Identity(group, instance))
-        self._coordinator.group(group).leave(instance)
-
-    def silence(self, group: str) -> None:
-        """Let a group's coordinator answer no member, for longer than their sessions last.
-
-        All members lose their assignments, and their polls return nothing until `answer`.
-        """
-        self._coordinator.check_thread()
-        self._coordinator.group(group).silent = True
-
-    def answer(self, group: str) -> None:
-        """End a silence: the group assigns its partitions anew."""
-        self._coordinator.check_thread()
-        self._coordinator.group(group).answer()
-
     def append(self, record: Outgoing) -> tuple[TopicPartition, int]:
         """Write a record outside any transaction; return its partition and offset.
 
@@ -271,32 +238,6 @@ class MemoryBus:
         """
         self._coordinator.check_thread()
         self._topics.log(TopicPartition(topic, partition)).trim(before_offset)
-
-    def cut(self, topic: str, partition: int, offset: int) -> None:
-        """Lose all records from an offset on, as by an unclean election of a leader."""
-        self._coordinator.check_thread()
-        self._topics.log(TopicPartition(topic, partition)).cut(offset)
-
-    def retain(self, topic: str, retention: Retention | None) -> None:
-        """Set how long a topic keeps records; None, the default, keeps them for ever.
-
-        Existing records become one segment; see `Segments`.
-
-        Raises:
-            BusError: the topic doesn't exist.
-        """
-        self._coordinator.check_thread()
-        self._topics.retain(topic, retention)
-
-    def pass_time(self) -> None:
-        """Do what brokers do as time passes; call this whenever the clock has moved far.
-
-        Deletes expired segments (see `Segments`) and expired offsets of groups (see
-        `OffsetExpiry`).
-        """
-        self._coordinator.check_thread()
-        self._topics.expire()
-        self._coordinator.expire()
 
     def commit_offsets(
         self,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from worker.bus import BusError, Fenced, TopicPartition
-from worker.bus.memory.group import Group, OffsetExpiry
+from worker.bus.memory.group import Group
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 
@@ -23,10 +23,9 @@ class Identity(NamedTuple):
 class Coordinator:
     """The state of Kafka's group and transaction coordinators."""
 
-    def __init__(self, topics: Topics, expiry: OffsetExpiry, *, trim_consumed: bool) -> None:
+    def __init__(self, topics: Topics, *, trim_consumed: bool) -> None:
         """Coordinate over these topics."""
         self._topics = topics
-        self._expiry = expiry
         self._trim_consumed = trim_consumed
         self._groups: dict[str, Group] = {}
         self._owners: dict[Identity, object] = {}
@@ -121,7 +120,6 @@ class Coordinator:
             {partition: identities.get(of or partition.topic) for partition in offsets}
         )
         self.group(group).epochs.update({place: epochs.get(place) for place in offsets})
-        self._expiry.committed(group, offsets)
         for partition, offset in offsets.items():
             read = partition if of is None else TopicPartition(of, 0)
             consumed = self._consumed.setdefault(read, {})
@@ -144,15 +142,6 @@ class Coordinator:
         """Drop a group's offset of a partition for ``trim_consumed``."""
         for consumed in self._consumed.values():
             consumed.pop((group, partition), None)
-
-    def expire(self) -> None:
-        """Drop the expired offsets, except those in an open transaction."""
-        for name, group in self._groups.items():
-            for partition in self._expiry.expired(name, group):
-                if not any(t.holds(name, (partition,)) for t in self._open.values()):
-                    del group.offsets[partition]
-                    del group.identities[partition]
-                    self._unconsumed(name, partition)
 
     def _count(self, topic: str) -> int:
         count = self._topics.count(topic)

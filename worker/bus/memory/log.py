@@ -1,4 +1,4 @@
-"""One partition's log: records, open transactions, control records, retention."""
+"""One partition's log: records, open transactions, control records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from worker.bus import Claim, LogTruncated, OffsetOutOfRange, Outgoing, Record, TopicPartition
-from worker.bus.memory.segments import Retention, Segments
 
 _OFFSET = itemgetter(Record._fields.index("offset"))
 _GONE = Record("", -1, -1, -1, None, None)
@@ -44,7 +43,6 @@ class PartitionLog:
         "_open",
         "_past",
         "_records",
-        "_segments",
         "end",
         "epoch",
         "place",
@@ -65,7 +63,6 @@ class PartitionLog:
         # The half-open ranges that each open transaction wrote. Later entries begin at higher
         # offsets, so the first entry determines the last stable offset.
         self._open: dict[Hashable, list[tuple[int, int]]] = {}
-        self._segments: Segments | None = None
         self.epoch = 0
         self._cuts: list[tuple[int, int]] = []  # Epochs, and the offsets at which they begin.
 
@@ -87,14 +84,18 @@ class PartitionLog:
             append(make(Record, (topic, partition, offset, stamp, key, value, headers, epoch)))
             offset += 1
         self.end = offset
-        if self._segments is not None:
-            self._segments.append(base, self._largest(base, now))
         if transaction is not None:
             self._open.setdefault(transaction, []).append((base, offset))
         self._settle()
         return base
 
-    def finish(self, transaction: Hashable, now: int, *, commit: bool) -> None:
+    def finish(
+        self,
+        transaction: Hashable,
+        now: int,  # noqa: ARG002 -- for logs that delete what is old
+        *,
+        commit: bool,
+    ) -> None:
         """End a transaction that wrote here: write its marker; publish or drop its records.
 
         ``now`` (ms) stamps the marker.
@@ -104,8 +105,6 @@ class PartitionLog:
             # No reader has seen these: they are above the last stable offset.
             for low, high in reversed(written):
                 del self._records[self._index(low) : self._index(high)]
-        if self._segments is not None:
-            self._segments.append(self.end, now)
         self.end += 1
         self._settle()
 
@@ -173,23 +172,6 @@ class PartitionLog:
         else:
             self._records[self._past : keep] = [_GONE] * (keep - self._past)
             self._past = keep
-
-    def retain(self, retention: Retention | None, now: int) -> None:
-        """Set or, with None, end retention by time. Existing records become one segment."""
-        self._segments = None if retention is None else Segments(retention)
-        if self._segments is not None and self.end > self.start:
-            self._segments.append(self.start, self._largest(self.start, now))
-
-    def expire(self, now: int) -> None:
-        """Delete the expired segments; see `Segments`."""
-        if self._segments is not None:
-            self.trim(self._segments.expire(now, self.start, self.stable, self.end))
-
-    def _largest(self, base: int, now: int) -> int:
-        """Return the largest timestamp from an offset on; ``now`` if no record has one."""
-        stamps = (record.timestamp for record in self._records[self._index(base) :])
-        largest = max(stamps, default=-1)
-        return largest if largest >= 0 else now
 
     def _settle(self) -> None:
         """Update the last stable offset."""

@@ -18,9 +18,8 @@ from worker.bus import (
     each,
 )
 from worker.bus.memory.coordinator import Coordinator, Identity
-from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
-from worker.bus.memory.transaction import Attempt, Transaction
+from worker.bus.memory.transaction import Attempt, Faults, Step, Transaction
 from worker.bus.records import NO_EPOCHS
 
 

@@ -7,7 +7,6 @@ from struct import unpack_from
 
 from worker.bus import BusError, Outgoing, TopicPartition, TopicRecreated
 from worker.bus.memory.log import PartitionLog
-from worker.bus.memory.segments import Retention
 from worker.visible import counted
 
 # MurmurHash2, by which Kafka's clients partition keyed records.
@@ -48,9 +47,10 @@ class Topics:
         identities: of all present and past topics, by name; a recreated topic has a new one.
     """
 
-    def __init__(self, clock: Callable[[], int]) -> None:
-        """Take the clock (ms) that stamps records."""
+    def __init__(self, clock: Callable[[], int], log: type[PartitionLog] = PartitionLog) -> None:
+        """Take the clock (ms) that stamps records, and what keeps those of a partition."""
         self.clock = clock
+        self._log = log
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._counts: dict[str, int] = {}
         self.identities: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Topics:
             )
         for partition, first_offset in enumerate(first_offsets):
             place = TopicPartition(name, partition)
-            self._logs[place] = PartitionLog(place, first_offset, log_append_time=log_append_time)
+            self._logs[place] = self._log(place, first_offset, log_append_time=log_append_time)
         self._counts[name] = len(first_offsets)
         if max_bytes is not None:
             self._max_bytes[name] = max_bytes
@@ -99,24 +99,6 @@ class Topics:
         self._max_bytes.pop(name, None)
         for partition in range(count):
             del self._logs[TopicPartition(name, partition)]
-
-    def retain(self, name: str, retention: Retention | None) -> None:
-        """Set how long a topic keeps records; None: for ever.
-
-        Raises:
-            BusError: the topic doesn't exist.
-        """
-        count = self._counts.get(name)
-        if count is None:
-            raise self._unknown(name, 0)
-        for partition in range(count):
-            self._logs[name, partition].retain(retention, self.clock())
-
-    def expire(self) -> None:
-        """Delete the expired segments of all logs."""
-        now = self.clock()
-        for log in self._logs.values():
-            log.expire(now)
 
     def check(self, identities: Mapping[str, str]) -> None:
         """Check that no topic was recreated; a deleted topic is not an error.

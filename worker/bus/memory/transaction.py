@@ -8,9 +8,42 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from worker.bus import Aborted, Effect, Outgoing, Refused, TopicPartition
-from worker.bus.memory.faults import Step, Torn
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.topics import Topics
+
+Step = Literal["begin", "produce", "offsets", "commit", "committed"]
+
+
+class Faults(Protocol):
+    """Called before each step of `Member.commit` or `LogWriter.commit`, and after the last.
+
+    ====================  ==========================================================
+    ``begin``             before anything happens
+    ``produce``           before the records of each partition, in turn
+    ``offsets``           the records are written; before the offsets
+    ``commit``            everything is written, and nothing is visible
+    ``committed``         everything is visible; the caller doesn't know it yet
+    ====================  ==========================================================
+
+    It returns, or raises what the caller is to see:
+
+    - `Aborted`: the transaction is rolled back first. Not allowed at ``committed``.
+    - `OutcomeUnknown`: at ``commit`` the transaction stays open, and `renew`, or a new
+      member or writer of the same name, aborts it. At ``committed`` it took effect.
+    - any other exception simulates the death of the process: an open transaction stays
+      open until a new member takes the name.
+
+    A `LogWriter` has an empty group and no offsets; its name is the instance.
+
+    A hook may use the bus, for example to let another member join in the middle.
+    """
+
+    def __call__(self, step: Step, group: str, instance: str, /) -> None:
+        """Return to continue, or raise."""
+
+
+def no_faults(step: Step, group: str, instance: str) -> None:
+    """Let every step continue."""
 
 
 class StoreOffsets(Protocol):
@@ -73,7 +106,7 @@ class Transaction:
 
         Raises:
             Aborted: it was ended from outside, or ``step`` raised this.
-            OutcomeUnknown: ``step`` raised it, or `Torn` with it.
+            OutcomeUnknown: ``step`` raised it.
             Refused: a topic refuses a record; the transaction is aborted.
         """
         try:
@@ -92,9 +125,6 @@ class Transaction:
         except Aborted:
             self.abort()
             raise
-        except Torn as torn:
-            self._end("torn", torn.keeps)
-            raise torn.seen from None
         step("committed")
 
     def extend(self, log: PartitionLog, batch: Iterable[Outgoing]) -> None:
@@ -137,7 +167,7 @@ class Transaction:
     def commit(self) -> None:
         """Make everything visible at once."""
         self._check()
-        self._end("committed", lambda _place: True)
+        self.end("committed", lambda _place: True)
 
     def abort(self) -> None:
         """Undo everything; harmless if it is already aborted.
@@ -148,13 +178,9 @@ class Transaction:
         if self._state == "committed":
             raise RuntimeError("a committed transaction can't be aborted")
         if self._state == "open":
-            self._end("aborted", lambda _place: False)
+            self.end("aborted", lambda _place: False)
 
-    def kept(self, log: PartitionLog | None) -> bool:
-        """Return whether what it wrote to a log is committed; for None, whether its offsets are."""
-        return log in self._kept
-
-    def _end(
+    def end(
         self,
         state: Literal["committed", "aborted", "torn"],
         keeps: Callable[[TopicPartition | None], bool],
@@ -170,6 +196,10 @@ class Transaction:
             for (group, of), offsets in self._offsets.items():
                 self._store(group, offsets, of=of, epochs=self._epochs)
         self._kept = frozenset(kept)
+
+    def kept(self, log: PartitionLog | None) -> bool:
+        """Return whether what it wrote to a log is committed; for None, whether its offsets are."""
+        return log in self._kept
 
     def _check(self) -> None:
         if not self.open:

@@ -7,9 +7,8 @@ from types import MappingProxyType
 
 from worker.bus import Aborted, AnyOutgoing, Effect, Fenced, TopicPartition, each
 from worker.bus.memory.coordinator import Coordinator, Identity
-from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
-from worker.bus.memory.transaction import Attempt
+from worker.bus.memory.transaction import Attempt, Faults, Step
 
 
 class MemoryWriter:
