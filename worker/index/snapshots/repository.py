@@ -267,25 +267,39 @@ class ShardSnapshots:
         on_bytes: Callable[[int], None],
         stop: Callable[[], bool],
     ) -> None:
-        hashed = hashlib.sha256()
-        size = 0
+        def keep(chunk: bytes) -> None:
+            out.write(chunk)
+            on_bytes(len(chunk))
+
         try:
-            with self._opened(file) as reading, target.open("xb") as out:
-                while chunk := reading.read(_CHUNK):
-                    if stop():
-                        raise Interrupted
-                    hashed.update(chunk)
-                    out.write(chunk)
-                    size += len(chunk)
-                    on_bytes(len(chunk))
+            with target.open("xb") as out:
+                found = self._read_back(file, keep, stop)
                 out.flush()
                 os.fsync(out.fileno())
         except FileNotFoundError as error:
             raise SnapshotDamaged(f"{file.name} ({file.sha256}) is gone") from error
-        if (size, hashed.hexdigest()) != (file.size, file.sha256):
+        if found != (file.size, file.sha256):
             if file.content is None:
                 self.set_aside(file)
             raise SnapshotDamaged(f"{file.name} ({file.sha256}) is damaged")
+
+    def _read_back(
+        self, file: FileEntry, take: Callable[[bytes], object], stop: Callable[[], bool]
+    ) -> tuple[int, str]:
+        """Read a file of a snapshot; return its size and digest.
+
+        Raises:
+            Interrupted: ``stop`` returned true.
+        """
+        hashed, size = hashlib.sha256(), 0
+        with self._opened(file) as reading:
+            while chunk := reading.read(_CHUNK):
+                if stop():
+                    raise Interrupted
+                hashed.update(chunk)
+                take(chunk)
+                size += len(chunk)
+        return size, hashed.hexdigest()
 
     def _opened(self, file: FileEntry) -> BinaryIO:
         """Open a file of a snapshot, from the manifest or the storage."""
@@ -308,13 +322,7 @@ class ShardSnapshots:
 
         def differs(file: FileEntry) -> bool:
             try:
-                with self._opened(file) as reading:
-                    hashed = hashlib.sha256()
-                    while chunk := reading.read(_CHUNK):
-                        if stop():
-                            raise Interrupted
-                        hashed.update(chunk)
-                    return hashed.hexdigest() != file.sha256
+                return self._read_back(file, len, stop)[1] != file.sha256
             except FileNotFoundError:
                 return True
 

@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
 
@@ -50,12 +51,26 @@ _Identity = tuple[int, int, int, int]
 
 
 @dataclass(slots=True)
-class _Turn:
-    """When a shard is due again, and the offset it was last shipped at; an empty one never is."""
+class _Schedule:
+    """When a shard is due again, and what is known of its snapshots.
 
-    due: float
+    Attributes:
+        ship_at: when it is shipped next, if its offset has moved.
+        sweep_at: when what belongs to no snapshot of it is deleted next.
+        look_at: when its newest snapshot is looked up next.
+        offset: where it was last shipped. A shard at offset 0 is empty, and never due.
+        flushed: whether a flush has begun for the next checkpoint.
+        damaged: a store that its last checkpoint showed to be damaged, and why.
+        newest: its newest good snapshot.
+    """
+
+    ship_at: float
+    sweep_at: float
+    look_at: float
     offset: int = 0
     flushed: bool = False
+    damaged: tuple[BandStore, StoreDamaged] | None = None
+    newest: Manifest | None = None
 
 
 class Shipper:
@@ -96,13 +111,9 @@ class Shipper:
         self._metrics = metrics or Metrics()
         self._probe = probe
         self._clock = clock
-        self._turns: dict[int, _Turn] = {}
+        self._schedules: dict[int, _Schedule] = {}
         self._shipping: set[int] = set()
         self._digests: dict[int, dict[_Identity, str]] = {}
-        self._damaged: dict[int, tuple[BandStore, StoreDamaged]] = {}
-        self._sweeps: dict[int, float] = {}
-        self._looks: dict[int, float] = {}
-        self._newest: dict[int, Manifest] = {}
         self._showing = threading.Lock()
         self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -115,60 +126,68 @@ class Shipper:
             StoreDamaged, OSError: see `BandStore`. StoreDamaged is also raised if the last
                 checkpoint showed that this store is damaged.
         """
-        damaged, error = self._damaged.pop(shard, (None, None))
-        if error is not None and damaged is store:
-            raise error
-        now = self._clock()
-        turn = self._turns.setdefault(shard, _Turn(now + min(_FIRST_SECONDS, self._every)))
-        if now < turn.due or shard in self._shipping:
+        schedule, now = self._schedule(shard), self._clock()
+        damaged, schedule.damaged = schedule.damaged, None
+        if damaged is not None and damaged[0] is store:
+            raise damaged[1]
+        if now < schedule.ship_at or shard in self._shipping:
             return
-        if store.offset == turn.offset:
-            turn.due = now + self._every
-        elif self._background and not turn.flushed:
+        if store.offset == schedule.offset:
+            schedule.ship_at = now + self._every
+        elif self._background and not schedule.flushed:
             # The stage waits for the checkpoint, which then has little left to flush.
             store.flush(wait=False)
-            turn.flushed = True
+            schedule.flushed = True
         elif not store.flushing:
-            turn.due, turn.offset, turn.flushed = now + self._every, store.offset, False
+            schedule.ship_at = now + self._every
+            schedule.offset, schedule.flushed = store.offset, False
             self._begin(store, shard)
+
+    def _schedule(self, shard: int) -> _Schedule:
+        schedule = self._schedules.get(shard)
+        if schedule is None:
+            now = self._clock()
+            first = now + min(_FIRST_SECONDS, self._every)
+            # The first snapshot, soon after the shard was opened, also sweeps.
+            schedule = _Schedule(ship_at=first, sweep_at=now + self._sweep_seconds, look_at=now)
+            self._schedules[shard] = schedule
+        return schedule
 
     def sweep_if_due(self, shard: int) -> None:
         """Delete what belongs to no snapshot of a shard, if it is time to."""
-        now = self._clock()
-        # The first snapshot, soon after the shard was opened, also deletes what belongs to none.
-        if now >= self._sweeps.setdefault(shard, now + self._sweep_seconds):
-            self._sweeps[shard] = now + self._sweep_seconds
-            self._do(lambda: self._sweep(shard))
+        schedule, now = self._schedule(shard), self._clock()
+        if now >= schedule.sweep_at:
+            schedule.sweep_at = now + self._sweep_seconds
+            why_not = "what belongs to no snapshot could not be deleted from"
+            self._do(lambda: self._attempt(shard, ShardSnapshots.sweep, why_not))
 
     def look_if_due(self, shard: int) -> None:
-        """Find the newest good snapshot of a shard, whoever shipped it, if it is time to."""
-        now = self._clock()
-        if now >= self._looks.setdefault(shard, now):
-            self._looks[shard] = now + self._every
-            self._do(lambda: self._look(shard))
+        """Look up the newest good snapshot of a shard, whoever shipped it, if it is time to."""
+        schedule, now = self._schedule(shard), self._clock()
+        if now >= schedule.look_at:
+            schedule.look_at = now + self._every
+            why_not = "the newest snapshot could not be found in"
+            self._do(lambda: self._attempt(shard, partial(self._look, shard), why_not))
 
-    def _look(self, shard: int) -> None:
+    def _attempt(self, shard: int, work: Callable[[ShardSnapshots], None], why_not: str) -> None:
+        """Do something with a shard's snapshots; log that it failed, and go on."""
         if self._ending.is_set():
             return
         try:
-            newest = self._repository.shard(shard).newest(self._header(shard))
+            work(self._repository.shard(shard))
         except Exception as error:  # noqa: BLE001 -- object store libraries have their own
-            _log.warning(
-                "shard %d: the newest snapshot could not be found in %s: %s",
-                shard,
-                self._repository.url,
-                error,
-            )
-        else:
-            self._show(shard, newest)
+            _log.warning("shard %d: %s %s: %s", shard, why_not, self._repository.url, error)
+
+    def _look(self, shard: int, snapshots: ShardSnapshots) -> None:
+        self._show(shard, snapshots.newest(self._header(shard)))
 
     def _show(self, shard: int, newest: Manifest | None) -> None:
         """Export the newest good snapshots of exactly the shards that are here."""
         with self._showing:  # The stage's thread forgets shards meanwhile.
-            self._newest.pop(shard, None)
-            if newest is not None and shard in self._turns:
-                self._newest[shard] = newest
-            shown = {(str(n),): one for n, one in self._newest.items()}
+            if shard in self._schedules:
+                self._schedules[shard].newest = newest
+            all_newest = ((number, of.newest) for number, of in list(self._schedules.items()))
+            shown = {(str(number),): found for number, found in all_newest if found is not None}
             for gauge, values in (
                 (table.SNAPSHOT_TIMESTAMP_SECONDS, {n: one.created for n, one in shown.items()}),
                 (table.SNAPSHOT_OFFSET, {n: one.offset for n, one in shown.items()}),
@@ -176,25 +195,9 @@ class Shipper:
             ):
                 self._metrics.show(gauge, values)
 
-    def _sweep(self, shard: int) -> None:
-        if self._ending.is_set():
-            return
-        try:
-            self._repository.shard(shard).sweep()
-        except Exception as error:  # noqa: BLE001 -- object store libraries have their own
-            _log.warning(
-                "shard %d: what belongs to no snapshot could not be deleted from %s: %s",
-                shard,
-                self._repository.url,
-                error,
-            )
-
     def forget(self, shard: int) -> None:
         """Forget the schedule of a shard that is released."""
-        self._turns.pop(shard, None)
-        self._sweeps.pop(shard, None)
-        self._damaged.pop(shard, None)
-        self._looks.pop(shard, None)
+        self._schedules.pop(shard, None)
         self._show(shard, None)
 
     def ship_now(self, store: BandStore, shard: int) -> Manifest:
@@ -247,10 +250,11 @@ class Shipper:
                     error,
                 )
                 self._metrics.add(table.SNAPSHOTS, 1, "failed")
-                if isinstance(error, StoreDamaged):
-                    self._damaged[shard] = taken.store, error
-                elif shard in self._turns:
-                    self._turns[shard].offset = 0  # due again, even if nothing has moved
+                schedule = self._schedules.get(shard)
+                if schedule is not None and isinstance(error, StoreDamaged):
+                    schedule.damaged = taken.store, error
+                elif schedule is not None:
+                    schedule.offset = 0  # due again, even if nothing has moved
             finally:
                 shutil.rmtree(taken.path, ignore_errors=True)
                 self._shipping.discard(shard)
