@@ -1,4 +1,4 @@
-"""What numpy lacks for arrays, or does slower.
+"""Functions on arrays that numpy lacks, or does slower.
 
 `==` would compare what holds arrays element by element. `numpy.diff` takes three to four times as
 long with a number before, and `numpy.unique` as long with many numbers.

@@ -1,4 +1,4 @@
-"""What callers may give: columns of texts in a list, numpy, pandas or Arrow; ids; numbers.
+"""Arguments that callers give: columns of texts in a list, numpy, pandas or Arrow; ids; numbers.
 
 None of these libraries is imported: a column is known by the method that lists its values.
 

@@ -1,4 +1,4 @@
-"""How much of one set is in another, estimated from two sketches and the sizes of the sets.
+"""The share of one set that is in another, estimated from two sketches and the sizes of the sets.
 
 Let A have a elements, B have b, and q = b / a. The containment of A in B is C = |A & B| / a. With
 the Jaccard similarity J = |A & B| / (a + b - |A & B|),

@@ -94,7 +94,7 @@ class _Rows(NamedTuple):
 
 
 class _Query(NamedTuple):
-    """What is asked. hashes: of the set, if they are known, ascending and each once."""
+    """A query. hashes: of the set, if they are known, ascending and each once."""
 
     sketch: NDArray[np.uint8]
     size: int

@@ -1,4 +1,4 @@
-"""Which documents of an index belong together: all pairs that share a bucket, and groups.
+"""Documents of an index that belong together: all pairs that share a bucket, and groups.
 
 Both work on all keys of all documents, without the limits of a bucket. Two documents are
 candidates if they have a key in common. So many copies of one text make many pairs, a

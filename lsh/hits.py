@@ -1,4 +1,4 @@
-"""What an index of texts answers."""
+"""The answers of an index of texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index is given and what it answers: its rules, batches of documents, and matches.
+"""The questions and answers of an index: its rules, batches of documents, and matches.
 
 The compiled core judges by the rules that docs/explanation/architecture.md explains. `lsh.Index` is
 an index of texts in memory. `comparisons` tells how much work an index has with documents:

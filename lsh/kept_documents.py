@@ -1,4 +1,4 @@
-"""What an `Index` keeps beside fingerprints: ids, texts, sizes, and indexes for other questions.
+"""The documents of an `Index` beside fingerprints: ids, texts, sizes, indexes for other questions.
 
 Its buckets can't say which documents are nearest, or hold a text.
 """

@@ -1,4 +1,4 @@
-"""How alike two things are, computed in full: no hashes, no estimates.
+"""The likeness of two things, computed in full: no hashes, no estimates.
 
 For sets A and B, the Jaccard similarity is |A & B| / |A | B|, and the containment of A in B is
 |A & B| / |A|. With weights, the generalised ones are sum(min(a, b)) / sum(max(a, b)) and

@@ -35,7 +35,7 @@ class RepeatedLine(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What a sample shows.
+    """The lines that a sample shows.
 
     lines: the most frequent first. documents: texts that aren't blank. different: those of them
     that repeat no earlier one, in which lines were counted.

@@ -41,7 +41,7 @@ _PACKED: Final = "|u1"  # JSON
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a file has.
+    """The contents of a file.
 
     header: what the index was made with; values of JSON.
     ids: n ids. texts: n texts, None for a document that was added without; or None.

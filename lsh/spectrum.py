@@ -1,4 +1,4 @@
-"""How the similarities of a sample's pairs are spread, and what an index would make of that.
+"""The spread of the similarities of a sample's pairs, and what an index would make of it.
 
 A choice of bands and rows is cheap or dear, right or wrong, for a collection: it depends on how
 many pairs have which similarity. Pairs at or above a floor are all found (`lsh.exact`). Those

@@ -191,7 +191,7 @@ def _contents(tokens: Shingles, weights: NDArray[np.float64]) -> Iterable[bytes]
 
 
 class _Draw:
-    """What slots draw for tokens."""
+    """The samples that slots draw for tokens."""
 
     def __init__(self, parameters: Parameters) -> None:
         drawn = constants(secret(parameters.seed, b"neardup weights"), 2 * parameters.slots + 3)

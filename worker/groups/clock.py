@@ -22,7 +22,7 @@ _BYTES = 8
 
 
 class IndexClock:
-    """What is now: the 16th latest of the last 64 times, once there are 32. It never goes back.
+    """The index's now: the 16th latest of the last 64 times, once there are 32. It never goes back.
 
     ``now`` is in ms; None until there is one.
     """

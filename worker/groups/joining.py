@@ -1,4 +1,4 @@
-"""How documents join groups, and leave them.
+"""Documents join groups here, and leave them.
 
 A group is a tree of height one: each member's row names its group. If a document matches members of
 several groups, the largest absorbs the others. So a member moves at most log2 n times, and a merge

@@ -1,4 +1,4 @@
-"""What shards find for the documents of a frame, and what is published of it."""
+"""The matches that shards find for the documents of a frame, and those that are published."""
 
 from __future__ import annotations
 

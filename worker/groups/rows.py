@@ -118,7 +118,7 @@ class Member(NamedTuple):
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):
-    """How far the groups are.
+    """The progress of the groups.
 
     reached: for each shard, the offset in the log before which its matches were noted.
     clock: the index's time at the least of these.
@@ -154,7 +154,7 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Rows(Protocol):
-    """What rows are read from: a database, or a snapshot of one."""
+    """A source of rows: a database, or a snapshot of one."""
 
     def get(self, key: bytes, /) -> bytes | None:
         """Return a row."""

@@ -39,7 +39,7 @@ class Bucket(NamedTuple):
 
 
 class GrownBucket(NamedTuple):
-    """What a bucket has grown to in an era."""
+    """The documents of a bucket that has grown, as of an era."""
 
     era: int
     key: Key

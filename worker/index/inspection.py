@@ -193,7 +193,7 @@ class LargeBucket(NamedTuple):
 
 @dataclass(slots=True)
 class Statistics:
-    """What a store holds, as of its last flush.
+    """Statistics of a store, as of its last flush.
 
     ``documents`` have records; ``facts.documents`` were judged. ``grown`` of the ``buckets`` have
     had more than one entry, and ``divided`` have been full and have finer ones, which are buckets,

@@ -69,7 +69,7 @@ _number = struct.Struct(">cQ")
 
 
 class Progress(NamedTuple):
-    """How far a store is.
+    """The progress of a store.
 
     ``offset`` is the next offset to read in the log; ``documents`` is how many were judged;
     ``inserted`` is how many of these have a record; ``clock`` is what they all say about the time,

@@ -1,4 +1,4 @@
-"""Deletes what lies in a state directory and no shard has used for some time.
+"""Deletes stores in a state directory that no shard has used for some time.
 
 A shard that moves to another worker leaves its store behind, which is a warm start if the shard
 comes back. But nothing purges that store of what is forgotten meanwhile, so it can't stay for ever.
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 _UNUSED = ".unused"
 _DROPPED = ".dropped"
-"""What is being deleted; a crash may leave some of it."""
+"""A directory that is being deleted; a crash may leave some of it."""
 _ASIDE = ".aside"
 _STORES = ("shard-[0-9][0-9][0-9]*", "groups", "groups.*")
 _SHARE = 1 / 3
@@ -54,7 +54,7 @@ def keep_looking(
 
 
 class Leftovers:
-    """What nobody uses in directories of shards. Thread-safe; share one in a process."""
+    """Unused stores in directories of shards. Thread-safe; share one in a process."""
 
     def __init__(
         self,

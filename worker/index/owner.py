@@ -27,7 +27,7 @@ _LOG_SECONDS = 10.0
 
 @dataclass(slots=True)
 class _Replay:
-    """Where a replay began, and when it was last logged."""
+    """The begin of a replay, and when it was last logged."""
 
     documents: int
     began: float

@@ -35,12 +35,12 @@ from worker.stages.order import Coverage
 _log = logging.getLogger(__name__)
 
 _ROUNDS = 3
-"""How often a shard is rebuilt from the same snapshot, or the log, without getting further."""
+"""The most times that a shard is rebuilt from the same source without getting further."""
 
 
 @dataclass(slots=True)
 class _Shard:
-    """Where a shard's stores came from, and how far they got."""
+    """The source of a shard's stores, and how far they got."""
 
     source: Manifest | None = None
     made_from: str = "what was here"

@@ -18,7 +18,7 @@ from worker.index.run_tables import Pages
 from worker.stages.answers import listed
 
 _AT_ONCE = 64
-"""How many parts of filters are given to the core at a time."""
+"""Parts of filters that are given to the core at a time."""
 
 
 def read(
@@ -68,7 +68,7 @@ class MetBucket(NamedTuple):
 
 
 class ShardAnswer(NamedTuple):
-    """What a shard has for one query: its matches, the buckets that it met, its comparisons."""
+    """A shard's answer to a query: its matches, the buckets that it met, its comparisons."""
 
     matches: list[Match]
     met: list[MetBucket]

@@ -24,7 +24,7 @@ class StageError(Exception):
 
 
 class Burst(NamedTuple):
-    """What a stage has ready: one transaction, and how its inputs are read after it.
+    """The output of a stage: one transaction, and how its inputs are read after it.
 
     Attributes:
         records: what to write.
@@ -69,7 +69,7 @@ class Status:
 
 
 class Shards(Protocol):
-    """What the loop asks of a stage that has shards of an index, besides `Stage`."""
+    """The part of a stage that has shards of an index, besides `Stage`, for the loop."""
 
     def idle(self) -> None:
         """Flush, ship and report what is due. Called about once a second, or more often.

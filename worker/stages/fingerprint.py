@@ -60,7 +60,7 @@ _AT_ONCE = 5_000
 
 @dataclass(slots=True)
 class _Read:
-    """What was read of a batch: the documents, and what is set aside.
+    """The documents of a batch, and the records that are set aside.
 
     ``rows`` are those of the documents in the batch; None if all of them are documents.
     """

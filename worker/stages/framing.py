@@ -79,7 +79,7 @@ def signed_correction(made: Correction, fingerprinter: Fingerprinter) -> Correct
 
 
 class Aside(NamedTuple):
-    """What was read and is not judged.
+    """Records that were read and are not judged.
 
     ``offsets`` are those of all such records, ascending. ``tombstones`` are those that forget an
     id: the offset and the id of each, in order. ``corrections`` are what people correct, with

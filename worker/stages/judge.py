@@ -22,7 +22,7 @@ from worker.wire.frame import Layout
 
 
 class Parts(NamedTuple):
-    """What a store consists of.
+    """The parts of a store.
 
     Attributes:
         documents: how many it has records of, forgotten ones included.

@@ -1,4 +1,4 @@
-"""The new fingerprints of a frame's documents: how they are made, until they are complete."""
+"""The new fingerprints of a frame's documents, from the first payload to complete frames."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 
 class Replacement:
-    """A frame, and what its documents' new fingerprints are so far.
+    """A frame, and the new fingerprints of its documents so far.
 
     Payloads are given up as soon as they are signed, so they take memory for one batch only.
 
@@ -169,7 +169,7 @@ class Replacement:
 
 
 class _Part(NamedTuple):
-    """What was signed at once: ``sketches`` uint8[n, slots], ``texts`` and ``shingles``."""
+    """Documents signed at once: ``sketches`` uint8[n, slots], ``texts`` and ``shingles``."""
 
     sketches: npt.NDArray[np.uint8]
     texts: npt.NDArray[np.uint64]

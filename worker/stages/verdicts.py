@@ -1,4 +1,4 @@
-"""What *route* publishes of documents with their answers, and how much it is."""
+"""Makes the records that *route* publishes of documents with their answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _OWN_BYTES = len(VERDICT) + len(SEQUENCE) + len(SOURCE) + 90
 
 
 class _Verdict(NamedTuple):
-    """What is published of a document that has matches, beside what every document has."""
+    """The part of a published document that only one with matches has."""
 
     verdict: Header
     value: bytes | None
