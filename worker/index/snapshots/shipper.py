@@ -126,7 +126,8 @@ class Shipper:
             StoreDamaged, OSError: see `BandStore`. StoreDamaged is also raised if the last
                 checkpoint showed that this store is damaged.
         """
-        schedule, now = self._schedule(shard), self._clock()
+        now = self._clock()
+        schedule = self._schedule(shard, now)
         damaged, schedule.damaged = schedule.damaged, None
         if damaged is not None and damaged[0] is store:
             raise damaged[1]
@@ -143,10 +144,9 @@ class Shipper:
             schedule.offset, schedule.flushed = store.offset, False
             self._begin(store, shard)
 
-    def _schedule(self, shard: int) -> _Schedule:
+    def _schedule(self, shard: int, now: float) -> _Schedule:
         schedule = self._schedules.get(shard)
         if schedule is None:
-            now = self._clock()
             first = now + min(_FIRST_SECONDS, self._every)
             # The first snapshot, soon after the shard was opened, also sweeps.
             schedule = _Schedule(ship_at=first, sweep_at=now + self._sweep_seconds, look_at=now)
@@ -155,7 +155,8 @@ class Shipper:
 
     def sweep_if_due(self, shard: int) -> None:
         """Delete what belongs to no snapshot of a shard, if it is time to."""
-        schedule, now = self._schedule(shard), self._clock()
+        now = self._clock()
+        schedule = self._schedule(shard, now)
         if now >= schedule.sweep_at:
             schedule.sweep_at = now + self._sweep_seconds
             why_not = "what belongs to no snapshot could not be deleted from"
@@ -163,7 +164,8 @@ class Shipper:
 
     def look_if_due(self, shard: int) -> None:
         """Look up the newest good snapshot of a shard, whoever shipped it, if it is time to."""
-        schedule, now = self._schedule(shard), self._clock()
+        now = self._clock()
+        schedule = self._schedule(shard, now)
         if now >= schedule.look_at:
             schedule.look_at = now + self._every
             why_not = "the newest snapshot could not be found in"
