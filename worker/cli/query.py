@@ -5,32 +5,44 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from lsh import SWITCHES
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.options import DOCUMENTS, App, Config, IdField, Json, Server, TextField
 from worker.cli.screen import line, print_json, screen, shown
+from worker.closing import Closing
 from worker.files.reading import KINDS, TEXTS, suffix_of
 from worker.formats.unreadable import Unreadable
-from worker.index.errors import StoreDamaged
-from worker.offline.state_versions import StateError
+from worker.index.directory import stores_in
+from worker.index.errors import HeaderMismatch, StoreDamaged
+from worker.index.keyspace import StoreHeader
+from worker.index.read_only import ReadOnlyStore
+from worker.index.store_reader import StoreReader
+from worker.offline.filter import offline_settings
+from worker.offline.state_versions import StateError, current_index, recorded_documents, section_of
 from worker.serve.answers import Answer, Found, Met, Reply, encoded, rejected
 from worker.serve.asking import Asker, Questions
 from worker.serve.queries import PATH
-from worker.serve.state import StateShards
 from worker.settings.loading import load
 from worker.settings.model import Settings
 from worker.visible import counted, tell
 
+T = TypeVar("T")
+
 _MOST_BYTES = 64 << 20
+_OF_SIMILARITY = ("threshold", "shingle", "shingle_size", "slots", "bands", "rows", *SWITCHES)
+_NEVER = "none"
+"""Of a window, and of a containment."""
 
 
 def query(
@@ -280,3 +292,82 @@ def _position(reply: Reply) -> str:
         return said
     checked = "" if reply.checked_seconds is None else f", as of {reply.checked_seconds:.1f} s ago"
     return f"{said}, {counted(reply.behind, 'record')} behind{checked}"
+
+
+class StateShards(Closing):
+    """The shards in a state directory, opened read-only, as they are when they are opened."""
+
+    def __init__(self, home: Path) -> None:
+        """Open the current index. A run may replace it meanwhile.
+
+        Raises:
+            StateError: the directory is no state of neardup.
+            StoreDamaged: a shard is missing, or can't be read.
+        """
+        with ExitStack() as stack:
+            path = current_index(home)
+            stores = {
+                shard: stack.enter_context(ReadOnlyStore(store))
+                for shard, store in stores_in(path).items()
+            }
+            facts = {shard: store.facts() for shard, store in stores.items()}
+            if not facts or set(facts) != set(range(int(facts[min(facts)].header["shards"]))):
+                raise StoreDamaged(f"{path}: not all of its shards are there")
+            self.header: StoreHeader = facts[0].header
+            self.position = min(one.offset for one in facts.values())
+            self._readers: Mapping[int, StoreReader] = {
+                shard: store.reader() for shard, store in stores.items()
+            }
+            self._path = path
+            self._documents = section_of(recorded_documents(home))
+            self._open = stack.pop_all()
+
+    def settings(self, files: Path | Sequence[Path] | None, more: Mapping[str, Any]) -> Settings:
+        """Return settings with the parameters that the index was made with.
+
+        Documents are read as the others were, unless ``more`` says otherwise. ``files`` have the
+        rest, such as the seed.
+
+        Raises:
+            HeaderMismatch: it was made with something that no setting can be, or another seed.
+            ConfigurationError: a setting is wrong.
+        """
+        header = self.header
+        settings = offline_settings(
+            files,
+            {
+                **{f"documents.{name}": value for name, value in self._documents.items()},
+                **{name: value for name, value in more.items() if value is not None},
+                **{f"similarity.{name}": header[name] for name in _OF_SIMILARITY},
+                "similarity.containment": header.get("containment", _NEVER),
+                "index.shards": header["shards"],
+                "index.absorb": header["absorb"],
+                "index.bucket_capacity": header["bucket_capacity"],
+                "index.window": header.get("window", _NEVER),
+                "index.future_allowance_seconds": _seconds(header.get("future_allowance_ms")),
+            },
+        )
+        expected = settings.parameters().describe()
+        different = [
+            f"{name}: it has {header.get(name, 'none')}, the settings say"
+            f" {expected.get(name, 'none')}"
+            for name in [*expected, *({"boilerplate"} - expected.keys())]
+            if header.get(name) != expected.get(name)
+        ]
+        if different:
+            raise HeaderMismatch(
+                f"{self._path} was made with other parameters ({'; '.join(different)})"
+            )
+        return settings
+
+    def read(self, shard: int, ask: Callable[[StoreReader], T]) -> T:
+        """Return what ``ask`` returns; see `Shards`."""
+        return ask(self._readers[shard])
+
+    def close(self) -> None:
+        """Close the stores."""
+        self._open.close()
+
+
+def _seconds(milliseconds: str | float | None) -> float | None:
+    return None if milliseconds is None else float(milliseconds) / 1_000

@@ -20,7 +20,14 @@ from worker.cli.options import (
     Config,
     serve_extra,
 )
-from worker.cli.starting import LogFormat, LogLevel, address, process, process_settings
+from worker.cli.starting import (
+    LogFormat,
+    LogLevel,
+    address,
+    last_line,
+    process,
+    process_settings,
+)
 from worker.generations.plan import Plan
 from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.observe.presence import owners
@@ -94,10 +101,9 @@ def run_server(settings: Settings) -> None:
     Raises:
         ConfigurationError: a setting or a topic is wrong, or the settings aren't the workers'.
     """
+    with last_line(settings.worker.log_format, begun=False), serve_extra():
+        from worker.serve.server import answering  # noqa: PLC0415 -- --help needs no extra
     with process(settings) as started:
-        with serve_extra():
-            from worker.serve.server import answering  # noqa: PLC0415 -- --help needs no extra
-
         bus, stopping, metrics = started.bus, started.stopping, started.metrics
         options, worker = settings.kafka_options(), settings.worker
         service = started.stack.enter_context(QueryService(settings, metrics, stopping))

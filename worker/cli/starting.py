@@ -64,7 +64,7 @@ def process_settings(
 ) -> Settings:
     """Return the settings; with a log in JSON, a wrong setting is one of its lines."""
     host, port = address(http)
-    with _last_line(log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT"), begun=False):
+    with last_line(log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT"), begun=False):
         return settings_of(
             config,
             bootstrap,
@@ -139,7 +139,7 @@ def process(settings: Settings) -> Iterator[Process]:
     worker = settings.worker
     fields = set_up(worker.log_level, worker.log_format)
     fields.app = settings.app
-    with ending_at_once() as begin, _last_line(worker.log_format, begun=True):
+    with ending_at_once() as begin, last_line(worker.log_format, begun=True):
         options = settings.kafka_options()
         check_clients(options)
         with ExitStack() as stack:
@@ -153,7 +153,7 @@ def process(settings: Settings) -> Iterator[Process]:
 
 
 @contextmanager
-def _last_line(kind: str | None, *, begun: bool) -> Iterator[None]:
+def last_line(kind: str | None, *, begun: bool) -> Iterator[None]:
     """If ``kind`` is json, log an error and exit with its status; else pass it on.
 
     ``begun``: whether the log is set up. It isn't while settings are read.
