@@ -26,9 +26,9 @@ from worker.cli.options import (
     Server,
     corrector,
     for_kafka,
+    is_file,
     settings_of,
 )
-from worker.cli.query import is_file
 from worker.cli.screen import line, print_json, screen, shown
 from worker.corrections.request import Allow, CorrectionError, Withdraw
 from worker.corrections.service import Corrector, Made, MadeList, last_records

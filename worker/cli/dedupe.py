@@ -33,8 +33,7 @@ from worker.cli.run_groups import RunGroups
 from worker.cli.screen import byte_progress
 from worker.files.errors import of_file
 from worker.files.inputs import Inputs
-from worker.files.output import Output
-from worker.files.verdicts import format_of, writer_for
+from worker.files.output import Output, format_of, writer_for
 from worker.formats.choice import document_format
 from worker.index.errors import HeaderMismatch
 from worker.offline.filter import Counts, Line, OfflineFilter, Verdict

@@ -6,6 +6,7 @@ This module imports nothing heavy, so that ``--help`` answers at once.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -198,3 +199,8 @@ def serve_extra() -> Iterator[None]:
         raise ConfigurationError(
             "to answer queries takes more: pip install 'neardup[serve]'"
         ) from None
+
+
+def is_file(text: str) -> bool:
+    """Return whether what is given as a text is the name of a file."""
+    return os.path.isfile(text)  # noqa: PTH113 -- the other one fails if a text is long

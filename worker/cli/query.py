@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from rich.text import Text
 from lsh import SWITCHES
 from worker.cli.client import Client
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.options import DOCUMENTS, App, Config, IdField, Json, Server, TextField
+from worker.cli.options import DOCUMENTS, App, Config, IdField, Json, Server, TextField, is_file
 from worker.cli.screen import line, print_json, screen, shown
 from worker.closing import Closing
 from worker.files.reading import KINDS, TEXTS, suffix_of
@@ -118,11 +117,6 @@ def _content(text: str | None, file: Path | None) -> bytes:
             return opened.read(_MOST_BYTES)
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror}") from None
-
-
-def is_file(text: str) -> bool:
-    """Return whether what is given as a text is the name of a file."""
-    return os.path.isfile(text)  # noqa: PTH113 -- the other one fails if a text is long
 
 
 def _reply_of_state(
