@@ -187,6 +187,26 @@ def test_whatever_a_transaction_ends_in_everything_is_copied_once(
     assert len(stage.adoptions) == 2
 
 
+def test_a_step_whose_transaction_fails_has_committed_nothing() -> None:
+    made = bus()
+    loop, stage = looped(made)
+    failures = [Aborted("x")]
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        if at == "commit" and failures:
+            raise failures.pop()
+
+    made.faults = fail
+    done = []
+    for _ in range(20):
+        commits = stage.commits
+        done.append((loop.step(0), stage.commits > commits))
+    assert not failures
+    assert all(committed == counted for committed, counted in done)
+    assert copied(made) == ALL
+
+
 class Renewals(Probe):
     """Notes which error is being handled when a producer is renewed."""
 
@@ -421,6 +441,22 @@ def test_a_loop_that_ends_in_order_settles_first() -> None:
     assert made.committed("g") == {SOURCE: 11}
     loop.finish()
     assert made.committed("g") == {SOURCE: 14}
+
+
+def test_a_loop_that_has_committed_its_positions_ends_without_a_transaction() -> None:
+    made = bus()
+    loop, stage = looped(made)
+    stage.settling = True
+    run(loop)
+    steps: list[str] = []
+
+    def note(at: str, group: str, instance: str) -> None:
+        del group, instance
+        steps.append(at)
+
+    made.faults = note
+    loop.finish()
+    assert steps == []
 
 
 def test_what_failed_hours_ago_does_not_count() -> None:
