@@ -23,113 +23,99 @@ from worker.cli.options import KAFKA, OPERATE, WITHOUT_KAFKA
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
 
-# The first line of each command's docstring is repeated here; a test compares them.
+# Each command: its ``module:function`` in worker.cli, and the first line of its docstring, which a
+# test compares.
 COMMANDS = {
     WITHOUT_KAFKA: {
-        "demo": (
-            "worker.cli.demo:demo",
-            "Filter bundled sample documents, and show the duplicates found.",
-        ),
+        "demo": ("demo:demo", "Filter bundled sample documents, and show the duplicates found."),
         "dedupe": (
-            "worker.cli.dedupe:dedupe",
+            "dedupe:dedupe",
             "Judge the documents in files: unique, duplicate (and of what), or rejected (and why).",
         ),
-        "evaluate": (
-            "worker.cli.evaluate:evaluate",
-            "Measure how right the filter is on your documents.",
-        ),
+        "evaluate": ("evaluate:evaluate", "Measure how right the filter is on your documents."),
         "tune": (
-            "worker.cli.tune:tune",
+            "tune:tune",
             "Show what thresholds, bands and rows would find and cost on your documents.",
         ),
         "boilerplate": (
-            "worker.cli.boilerplate:boilerplate",
+            "boilerplate:boilerplate",
             "List the lines that stand in many documents: footers, menus, cookie banners.",
         ),
-        "explain": (
-            "worker.cli.explain:explain",
-            "Show why two documents are near duplicates, or are not.",
-        ),
+        "explain": ("explain:explain", "Show why two documents are near duplicates, or are not."),
         "query": (
-            "worker.cli.query:query",
+            "query:query",
             "Show what a text or a document would match, and why. Nothing is written.",
         ),
         "campaigns": (
-            "worker.cli.campaigns:campaigns",
+            "campaigns:campaigns",
             "List the groups of documents that match one another: campaigns, reposts, templates.",
         ),
     },
     KAFKA: {
-        "run": (
-            "worker.cli.run:run",
-            "Run a worker. Start more workers to scale out.",
-        ),
+        "run": ("run:run", "Run a worker. Start more workers to scale out."),
         "serve": (
-            "worker.cli.serve:serve",
+            "serve:serve",
             (
                 "Answer over HTTP what a document would match. Writes nothing to Kafka but"
                 " corrections."
             ),
         ),
         "feed": (
-            "worker.cli.feed:feed",
+            "feed:feed",
             "Publish the documents in files: lines of JSON unchanged, and others as JSON.",
         ),
         "watch": (
-            "worker.cli.watch:watch",
+            "watch:watch",
             "Show rates, verdicts, lag and the latest duplicates live; q quits.",
         ),
         "redrive": (
-            "worker.cli.redrive:redrive",
+            "redrive:redrive",
             "Send rejected documents through the filter again, exactly once each.",
         ),
-        "allow": (
-            "worker.cli.allow:allow",
-            "Allow texts: what is near to one is no duplicate from then on.",
-        ),
+        "allow": ("allow:allow", "Allow texts: what is near to one is no duplicate from then on."),
         "forget": (
-            "worker.cli.forget:forget",
+            "forget:forget",
             "Have the index forget documents, and say when nothing is left of them.",
         ),
         "skip": (
-            "worker.cli.skip:skip",
+            "skip:skip",
             (
-                "Have the workers reject a batch of documents that can't be unpacked, and go on"
-                " after it."
+                "Have the workers reject a batch of documents that can't be unpacked, and go"
+                " on after it."
             ),
         ),
         "reindex": (
-            "worker.cli.reindex:reindex",
+            "reindex:reindex",
             "Change the shards and rules of the index of running workers, without downtime.",
         ),
     },
     OPERATE: {
         "init": (
-            "worker.cli.topics:init",
+            "topics:init",
             (
-                "Set starting offsets and record the shared settings, for topics created by other"
-                " tools."
+                "Set starting offsets and record the shared settings, for topics created by"
+                " other tools."
             ),
         ),
     },
 }
-GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+GROUPS = {
     "topics": (
         "Create or check the topics, or list the rights they need.",
         {
             "create": (
-                "worker.cli.topics:create",
+                "topics:create",
                 "Create missing topics, check the others, and set the starting offsets.",
             ),
             "verify": (
-                "worker.cli.topics:verify",
+                "topics:verify",
                 (
                     "Check topics, their settings, and the groups' offsets; exit 2 if a worker"
                     " can't run."
                 ),
             ),
             "acls": (
-                "worker.cli.acls:acls",
+                "acls:acls",
                 "Print what each command needs on a cluster with ACLs; doesn't connect.",
             ),
         },
@@ -137,15 +123,12 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "config": (
         "Show or check the settings.",
         {
-            "show": (
-                "worker.cli.config:show",
-                "Print the effective settings, with secrets as ****.",
-            ),
+            "show": ("config:show", "Print the effective settings, with secrets as ****."),
             "check": (
-                "worker.cli.config:check",
+                "config:check",
                 (
-                    "Print ok, or the first wrong setting (exit status 2); warnings go to standard"
-                    " error."
+                    "Print ok, or the first wrong setting (exit status 2); warnings go to"
+                    " standard error."
                 ),
             ),
         },
@@ -154,23 +137,20 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         "Inspect, verify and restore shards and their snapshots.",
         {
             "stats": (
-                "worker.cli.index:stats",
+                "index:stats",
                 "Show the contents of the shards in a state directory, as of their last flush.",
             ),
             "verify": (
-                "worker.cli.index_snapshots:verify",
+                "index_snapshots:verify",
                 "Read all shards, and report damage (exit status 1). Stop the worker first.",
             ),
-            "snapshots": (
-                "worker.cli.index_snapshots:snapshots",
-                "List the snapshots.",
-            ),
+            "snapshots": ("index_snapshots:snapshots", "List the snapshots."),
             "snapshot": (
-                "worker.cli.index_snapshots:snapshot",
+                "index_snapshots:snapshot",
                 "Take snapshots of a stopped worker's shards. A running worker takes its own.",
             ),
             "restore": (
-                "worker.cli.index_snapshots:restore",
+                "index_snapshots:restore",
                 "Restore the shards that are missing from a stopped worker's state directory.",
             ),
         },
@@ -214,7 +194,9 @@ class LazyCommand(TyperCommand):
         """Return the command; imports its module."""
         module, _, function = self.target.partition(":")
         app = typer.Typer(add_completion=False)
-        app.command(self.name, cls=_Command)(getattr(import_module(module), function))
+        app.command(self.name, cls=_Command)(
+            getattr(import_module(f"worker.cli.{module}"), function)
+        )
         command = typer.main.get_command(app)
         assert isinstance(command, TyperCommand)  # noqa: S101 -- for the types
         return command
