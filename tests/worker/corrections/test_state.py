@@ -147,6 +147,12 @@ def test_a_similarity_is_the_estimate_of_the_sketches() -> None:
     assert found[0].similarity == pytest.approx((share - 1 / 256) / (1 - 1 / 256))
 
 
+def test_of_several_that_are_as_similar_the_earliest_counts() -> None:
+    held, _ = judged(frame(allow(0, "b"), allow(1, "a")))
+    _, found = judged(frame(document(2, f"{TEXT} indeed")), before=held)
+    assert found[0].id == b"b"
+
+
 @pytest.mark.parametrize("packed", [b"", b"abcd", b"\0\0\0\0\x92\x90\x90"])
 def test_other_bytes_are_no_corrections(packed: bytes) -> None:
     with pytest.raises(ValueError, match="differ from what was written"):
