@@ -76,7 +76,7 @@ def _origins(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[n
 
 
 def _crowd(origins: NDArray[np.uint64], sketches: NDArray[np.uint8]) -> None:
-    """Give some documents the slots of a crowded bucket's band, in place."""
+    """Give some documents the slots of a hot bucket's band, in place."""
     draws = fractions(origins, 2, 6)
     rows = np.flatnonzero(draws[:, 0] < _CROWDED_SHARE)
     bucket = (draws[rows, 1] * _CROWDED_BUCKETS).astype(np.uint64)

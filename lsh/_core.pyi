@@ -303,7 +303,7 @@ class Contents:
     def cells(
         self, key: bytes, value: bytes
     ) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.int64], int]:
-        """Return the cells of a page of a run, or of a write of the open run.
+        """Return the cells of a page of a run, or of a write of the memtable.
 
         Returns their columns uint8[c], keys uint64[c] and documents int64[c], and how many more
         there are: those of ids, and marks.
@@ -312,7 +312,7 @@ class Contents:
     def bucket(self, key: bytes, value: bytes) -> tuple[int, int, int, list[int], bool]:
         """Return what a bucket has grown to.
 
-        Returns: era, column, key, documents, whether it has finer ones.
+        Returns: era, column, key, documents, whether it has overflow buckets.
         """
 
     def records(self, key: bytes, value: bytes) -> list[tuple[int, int, int, bytes, bytes] | None]:
@@ -528,7 +528,7 @@ class Decision:
         """How many of these are less similar to it than `BucketRules.absorb`."""
     @property
     def divided(self) -> int:
-        """How many buckets were full, and have finer ones from now on."""
+        """How many buckets were full, and have overflow buckets from now on."""
     @property
     def dropped(self) -> int:
         """How many entries were removed from the finest buckets, which were full."""
@@ -603,7 +603,7 @@ class Query:
     def answers(self) -> tuple[Matches, list[list[tuple[int, int, int, list[int]]]], list[int]]:
         """Return the matches, the buckets that each met, and with how many it was compared.
 
-        A bucket is: its column, its level (0: that of the key; from 1: finer ones), how many live
+        A bucket is: its column, its level (0: that of the key; from 1: overflow), how many live
         entries it has, and the sequence numbers of the matches in it, ascending.
 
         Raises ValueError while there are keys.

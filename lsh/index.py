@@ -53,7 +53,7 @@ class BucketRules:
     threshold: least estimated similarity at which a candidate is a match.
     absorb: least estimated similarity to an entry at which a document isn't
         inserted, because the entry stands for it.
-    capacity: most entries in a bucket; later ones go to finer buckets.
+    capacity: most entries in a bucket; later ones go to overflow buckets.
     max_matches: most matches that are reported for a document, best first.
     window_ms: how long an entry lives after its own time, or after the latest of those of the
         documents that it absorbed; None: for ever.
@@ -66,9 +66,9 @@ class BucketRules:
     bands, rows: the keys of each column below ``bands`` follow from ``rows`` slots of the sketch,
         as `lsh.band_keys` makes them. So who knows two sketches knows in which of these columns
         they share a bucket. 0: they don't follow from sketches.
-    crowded: how many entries make a bucket crowded; a full one always is. One of the first entries
-        of a crowded bucket stands for a document if it matches, and is at least 0.8 similar. With a
-        containment, no bucket counts as crowded.
+    crowded: how many entries make a bucket hot; a full one always is. One of the first entries
+        of a hot bucket stands for a document if it matches, and is at least 0.8 similar. With a
+        containment, no bucket counts as hot.
     now_rank, now_of, now_least: now is the ``now_rank``-th latest of the last ``now_of`` times,
         once there are ``now_least``. It never goes back.
 

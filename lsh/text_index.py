@@ -49,7 +49,7 @@ class Index:
     they publish about it. So two of their rules hold here, too. A document that is all but
     identical to an earlier one (`absorb`) is in the index, but the earlier one stands for it
     in buckets. `add` and `query` name the earlier one alone; `pairs` and `groups` name both.
-    And a bucket has at most `capacity` entries; later ones go to finer buckets.
+    And a bucket has at most `capacity` entries; later ones go to overflow buckets.
 
     Ids are str or int; anything else raises TypeError. To add an id that the index has raises
     ValueError: remove it first. A text of which nothing is left once it is normalised is

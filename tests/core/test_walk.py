@@ -1,4 +1,4 @@
-"""What becomes of a document in crowded buckets, and what a flood costs, counted."""
+"""What becomes of a document in hot buckets, and what a flood costs, counted."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def told(result: Found, expected: Found, rules: BucketRules) -> Found:
     """Return what an index has found, with the oracle's word for what it needn't tell.
 
     An index that gives space back era by era counts a document twice that it has moved, and forgets
-    that a bucket has finer ones when all in them is too old.
+    that a bucket has overflow buckets when all in them is too old.
     """
     if rules.window_ms is None:
         return result

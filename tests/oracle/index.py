@@ -1,12 +1,12 @@
 """The index by its definition: lists of entries, one document at a time, in order.
 
 A document goes through its columns, one after the other, and in each through the bucket of its key
-and that one's finer buckets. In a bucket,
+and that one's overflow buckets. In a bucket,
 
 - an entry that is all but identical to the document stands for it;
-- in a crowded bucket, the first entries are looked at one by one, and the first that covers the
+- in a hot bucket, the first entries are looked at one by one, and the first that covers the
   document stands for it. If none does, and the bucket is full, any entry that covers it stands;
-- if the bucket is full, the document goes on to a finer one. It is inserted into the first bucket
+- if the bucket is full, it goes on to an overflow bucket. It is inserted into the first bucket
   on its way that has room. The finest drops its oldest entry for it.
 
 What a document matches is among the entries that it was compared with on its way.
@@ -26,7 +26,7 @@ from tests.oracle.clock import Came, NaiveClock
 from tests.oracle.hashing import splitmix64
 
 FINER_SLOTS = (2, 4, 8, 16, 32)
-"""How many slots of the sketch choose a finer bucket, by level from 1."""
+"""How many slots of the sketch choose an overflow bucket, by level from 1."""
 LEVELS = len(FINER_SLOTS)
 
 
@@ -51,9 +51,9 @@ class Match(NamedTuple):
 
 
 class MetBucket(NamedTuple):
-    """A bucket on a query's way that has entries, or has had finer ones.
+    """A bucket on a query's way that has entries, or has had overflow buckets.
 
-    level: 0 for that of the key; from 1: finer ones. size: how many live entries it has. holds:
+    level: 0 for that of the key; from 1: overflow. size: how many live entries it has. holds:
     the sequence numbers of the matches that are among them, ascending.
     """
 
@@ -79,7 +79,7 @@ class Entry(NamedTuple):
 
 
 class Bucket:
-    """The entries of a bucket, the oldest first; `divided`: a finer one was written to."""
+    """The entries of a bucket, the oldest first; `divided`: an overflow bucket was written to."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -202,7 +202,7 @@ class NaiveIndex:
                 way.full.append(bucket)
             elif way.room is None:
                 way.room, way.live = bucket, live
-            # What is in finer buckets came when this one was full, even if it has room by now.
+            # What is in overflow buckets came when this one was full, even if it has room by now.
             if not full and not bucket.divided:
                 break
         return way
@@ -253,7 +253,7 @@ def similarity(one: bytes, other: bytes) -> float:
 
 
 def finer_key(column: int, key: int, level: int, sketch: bytes) -> int:
-    """Return the key of a finer bucket: that of the first one, and some slots of the sketch."""
+    """Return the key of an overflow bucket: that of the first one, and some slots of the sketch."""
     slots = _slots_by_draw(column, len(sketch))[: FINER_SLOTS[level - 1]]
     told = key.to_bytes(8, "little") + bytes(sketch[slot] for slot in slots)
     digest = blake2b(told, digest_size=8, person=b"finer %d" % level).digest()

@@ -32,7 +32,7 @@ Key = tuple[int, int]
 
 
 class Bucket(NamedTuple):
-    """The numbers of a bucket's documents, in their order, and whether it has finer ones."""
+    """The numbers of a bucket's documents, in their order, and whether it has overflow buckets."""
 
     documents: list[int]
     beyond: bool
@@ -47,7 +47,7 @@ class GrownBucket(NamedTuple):
 
 
 class CellsPage(NamedTuple):
-    """Cells of one run (None: the open run).
+    """Cells of one run (None: the memtable).
 
     columns: uint8[c]. keys: uint64[c]. documents: int64[c], their numbers. others: how many more
     there are, of ids and marks.
@@ -123,7 +123,7 @@ class Contents:
         return None if record is None else StoredRecord(*record)
 
     def cells(self, band: int | None = None) -> Iterator[CellsPage]:
-        """Return the cells of all runs and of the open run, but not those of ids; or of a band."""
+        """Return the cells of all runs and of the memtable, but not those of ids; or of a band."""
         for run in self.runs:
             keys = of_run(CELLS, run) if band is None else self._of_band(run, band)
             for pair in self._pages.of(run, keys):

@@ -196,7 +196,7 @@ class Statistics:
     """Statistics of a store, as of its last flush.
 
     ``documents`` have records; ``facts.documents`` were judged. ``grown`` of the ``buckets`` have
-    had more than one entry, and ``divided`` have been full and have finer ones, which are buckets,
+    had more than one entry, and ``divided`` have been full and have overflow, which are buckets,
     too. ``sizes`` is how many buckets have how many entries, by the greatest
     number of a class: 1, 2, 4 (3 and 4), 8 and so on. ``largest`` buckets come first. Entries of
     eras that are dropped don't count; those of documents that were forgotten do, until then.

@@ -9,7 +9,7 @@
 ``fa``             grown buckets, by era (4 bytes), column and key
 ``fb``             pages of cells, by run, slot of the column, and page
 ``fc``             filters of runs, in parts: by run, slot of the column, and first page
-``fd``             cells of the open run, by the number of the first document of a write (8 bytes)
+``fd``             cells of the memtable, by the number of the first document of a write (8 bytes)
 ``fe``             pages of document records, by number (8 bytes)
 ``ffcorrections``  what people have corrected; only shard 0 has it
 ``ffgone``         is there if a document was ever forgotten

@@ -80,7 +80,7 @@ class StoreMemory:
         return {
             "cache": (self.cache.get_usage(), self._capacity),
             "write_buffers": (self.buffers.get_usage(), self.buffers.get_buffer_size()),
-            "cells": (self.held, self.most_held),
+            "postings": (self.held, self.most_held),
         }
 
     def hold(self, store: Path, size: int) -> None:

@@ -48,7 +48,7 @@ _LOG_SECONDS = 10.0
 class StoreOptions:
     """The resources of a shard's RocksDB. `StoreMemory` has what all shards share.
 
-    ``run_documents`` is the size of the open run of a new store. The space of entries is given back
+    ``run_documents`` is the size of the memtable of a new store. The space of entries is given back
     once they are older than ``window_ms``, which must be that of the rules. What was forgotten
     leaves the files within ``erasure_seconds``.
     """
@@ -78,7 +78,7 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
     # Flushes are small, so that little is replayed after a crash. They are compacted late, many at
     # a time. That costs little, because nearly every look-up is of an absent bucket.
     made.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
-    # Most of what a flush writes is cells of the open run. Packed, they don't become smaller, and
+    # Most of what a flush writes is cells of the memtable. Packed, they don't become smaller, and
     # they are gone before the flushes are compacted.
     made.set_compression_per_level([DBCompressionType.none(), DBCompressionType.snappy()])
     # A hash memtable would halve the cost of a write, but its flush has to sort it, which costs

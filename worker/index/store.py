@@ -400,20 +400,20 @@ class BandStore:
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
         sizes = self.shard.sizes()
-        cells = sum(cells for _, cells in sizes["tiers"].values())
-        return sizes["documents"] + sizes["open_cells"] + cells
+        postings = sum(postings for _, postings in sizes["tiers"].values())
+        return sizes["documents"] + sizes["open_cells"] + postings
 
     def documents_kept(self) -> int:
         """Return how many documents have records, forgotten ones included."""
         return self.shard.sizes()["documents"]
 
     def parts(self) -> Parts:
-        """Return how many documents, eras, runs and cells it has."""
+        """Return how many documents, time slices, runs and postings it has."""
         sizes = self.shard.sizes()
-        runs, cells = {"open": 1}, {"open": sizes["open_cells"]}
-        for tier, (count, own) in sizes["tiers"].items():
-            runs[str(tier)], cells[str(tier)] = count, own
-        return Parts(sizes["documents"], sizes["eras"], runs, cells)
+        runs, postings = {"memtable": 1}, {"memtable": sizes["open_cells"]}
+        for level, (count, own) in sizes["tiers"].items():
+            runs[str(level)], postings[str(level)] = count, own
+        return Parts(sizes["documents"], sizes["eras"], runs, postings)
 
     def oldest_seconds(self) -> float | None:
         """Return how long ago its oldest era began, in its own time; None if it has nothing."""

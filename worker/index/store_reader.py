@@ -57,7 +57,7 @@ def matches_of(found: Matches) -> list[list[Match]]:
 class MetBucket(NamedTuple):
     """A bucket that a query met.
 
-    column: that of its key. level: 0 for the bucket of the key; from 1 for finer ones.
+    column: that of its key. level: 0 for the bucket of the key; from 1 for overflow buckets.
     size: how many live entries it has. holds: the sequence numbers of the matches in it.
     """
 

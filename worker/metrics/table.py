@@ -187,21 +187,21 @@ INDEX_ABSORBED = Counter(
     "index",
     "neardup_index_absorbed_total",
     "Insertions skipped because the bucket has an entry that stands for the document: an almost"
-    " identical one (index.absorb), or, in a crowded bucket, a similar one.",
+    " identical one (index.absorb), or, in a hot bucket, a similar one.",
     "Nothing to do: the entry stands for the copy, which takes no space in that bucket.",
 )
-INDEX_COVERED = Counter(
+INDEX_ABSORBED_SIMILAR = Counter(
     "index",
-    "neardup_index_covered_total",
+    "neardup_index_absorbed_similar_total",
     "Those of neardup_index_absorbed_total whose entry isn't almost identical, but similar: it"
-    " stands for them because its bucket is crowded.",
+    " stands for them because its bucket is hot.",
     "Nothing to do. If it grows all the time, many texts share a template, and only the first"
     " of them are compared with later ones.",
 )
 INDEX_DIVIDED = Counter(
     "index",
     "neardup_index_divided_total",
-    "Buckets that became full (index.bucket_capacity): later entries go to finer ones.",
+    "Buckets that became full (index.bucket_capacity): later entries go to overflow buckets.",
     "Nothing to do: nothing is forgotten. If it grows all the time, many texts share a"
     " template, and each costs more comparisons: `neardup index stats --buckets` shows a"
     " document of each of the largest buckets. See whether their common lines can be [left"
@@ -232,17 +232,18 @@ INDEX_REPEATED = Counter(
     "Nothing to do if a producer sends again what it isn't sure of. If there are many, see"
     " [The same id again](../how-to/operate.md#the-same-id-again).",
 )
-INDEX_EXPIRED_ERAS = Counter(
+INDEX_EXPIRED_TIME_SLICES = Counter(
     "index",
-    "neardup_index_expired_eras_total",
-    "Eras of shards that were given back whole, because every entry in them was older than"
-    " index.window. A window has about 8 eras.",
+    "neardup_index_expired_time_slices_total",
+    "Time slices of shards that were given back whole, because every entry in them was older than"
+    " index.window. A window has about 8 time slices.",
     "Nothing to do: with `index.window` it grows as long as documents come in.",
 )
 INDEX_OLDEST_SECONDS = Gauge(
     "index",
     "neardup_index_oldest_seconds",
-    "How many seconds before now the oldest era of a shard began, in the documents' own time.",
+    "How many seconds before now the oldest time slice of a shard began, in the documents' own"
+    " time.",
     "With `index.window` it stays at about 9/8 of the window, or up to 17/8 if documents are"
     " dated ahead of now; beyond that, space waits to be given back. Without a window it grows"
     " for ever.",
@@ -258,7 +259,8 @@ INDEX_BYTES = Gauge(
 INDEX_KEYS = Gauge(
     "index",
     "neardup_index_keys",
-    "Number of records and cells of a shard. A cell is a bucket, or marks one that has grown.",
+    "Number of records and postings of a shard. A posting is a bucket, or marks one that has"
+    " grown.",
     "Nothing to do: it grows with the documents that are not copies.",
     labels={"shard": ()},
 )
@@ -270,10 +272,10 @@ INDEX_KEPT_DOCUMENTS = Gauge(
     " `index.window` it levels off; without a window it grows for ever.",
     labels={"shard": ()},
 )
-INDEX_ERAS = Gauge(
+INDEX_TIME_SLICES = Gauge(
     "index",
-    "neardup_index_eras",
-    "Eras of a shard that are kept; without index.window there is one.",
+    "neardup_index_time_slices",
+    "Time slices of a shard that are kept; without index.window there is one.",
     "With `index.window` there are about 9 or 10, or up to 18 if documents are dated ahead of"
     " [now](../how-to/operate.md#how-long-the-index-remembers).",
     labels={"shard": ()},
@@ -281,17 +283,17 @@ INDEX_ERAS = Gauge(
 INDEX_RUNS = Gauge(
     "index",
     "neardup_index_runs",
-    "Sorted runs of a shard by tier: 0 for the newest and shortest. `open` is the one in memory"
-    " that grows.",
-    "Nothing to do: eight runs of a tier become one of the next, so there are at most about 9.",
-    labels={"shard": (), "tier": ()},
+    "Sorted runs of a shard by level: 0 for the newest and shortest. `memtable` is the one in"
+    " memory that grows.",
+    "Nothing to do: eight runs of a level become one of the next, so there are at most about 9.",
+    labels={"shard": (), "level": ()},
 )
-INDEX_CELLS = Gauge(
+INDEX_POSTINGS = Gauge(
     "index",
-    "neardup_index_cells",
-    "Cells in a shard's runs by tier. A cell is a bucket, or marks one that has grown.",
-    "Nothing to do: those of the tier `open` are in memory, and of all others the filters are.",
-    labels={"shard": (), "tier": ()},
+    "neardup_index_postings",
+    "Postings in a shard's runs by level. A posting is a bucket, or marks one that has grown.",
+    "Nothing to do: the memtable is in memory, and so are the filters of all others.",
+    labels={"shard": (), "level": ()},
 )
 INDEX_PENDING_COMPACTION_BYTES = Gauge(
     "index",
@@ -312,8 +314,8 @@ INDEX_STALLED_SECONDS = Counter(
 INDEX_MEMORY_BYTES = Gauge(
     "index",
     "neardup_index_memory_bytes",
-    "Memory of a shard in bytes: write buffers, open tables, the newest cells, filters.",
-    'If `neardup_memory_bytes{part="cells"}` reaches its share, use more memory, a shorter'
+    "Memory of a shard in bytes: write buffers, open tables, the newest postings, filters.",
+    'If `neardup_memory_bytes{part="postings"}` reaches its share, use more memory, a shorter'
     " window, or more shards and workers ([memory](../how-to/operate.md#memory)).",
     labels={"shard": ()},
 )
@@ -483,12 +485,12 @@ MEMORY_BYTES = Gauge(
     "process",
     "neardup_memory_bytes",
     "Memory in bytes by part: worker, the whole process; cache, the block cache of all shards;"
-    " write_buffers, all of theirs; cells, their newest cells and filters; lanes, the documents"
+    " write_buffers, all of theirs; postings, their newest ones and filters; lanes, the documents"
     " that wait for answers, and answers in route; fetched, what Kafka's consumers have fetched"
     " ahead; produced, what the last transaction of each stage put into its producer's queue.",
     "If `worker` passes its share, look for the part that does, too. Most often these are the"
-    " `cells`, which grow with the index ([memory](../how-to/operate.md#memory)). A `cache` that is"
-    " full is in order.",
+    " `postings`, which grow with the index ([memory](../how-to/operate.md#memory)). A `cache` that"
+    " is full is in order.",
     labels={"part": ()},
 )
 MEMORY_SHARE_BYTES = Gauge(

@@ -50,7 +50,7 @@ class Met(msgspec.Struct, frozen=True):
     """The buckets of a key in which there was something.
 
     ``band`` is None for the exact text. ``sizes`` are the numbers of their entries: of the bucket
-    of the key, then of finer ones.
+    of the key, then of overflow buckets.
     """
 
     band: int | None

@@ -255,7 +255,7 @@ class IndexSection(Section):
         2, ge=1, le=251, description="number of shards; at most this many workers share the index"
     )
     bucket_capacity: int = Field(
-        32, ge=1, le=4096, description="most entries of a bucket; later ones go to finer buckets"
+        32, ge=1, le=4096, description="most entries of a bucket; later ones go to overflow buckets"
     )
     absorb: float | None = Field(
         None,

@@ -237,7 +237,7 @@ class Index(Generic[StoreT]):
         add(table.INDEX_CANDIDATES, decision.candidates)
         add(table.INDEX_MATCHES, len(decision.matches.ids))
         add(table.INDEX_ABSORBED, decision.absorbed)
-        add(table.INDEX_COVERED, decision.covered)
+        add(table.INDEX_ABSORBED_SIMILAR, decision.covered)
         add(table.INDEX_DIVIDED, decision.divided)
         add(table.INDEX_DROPPED, decision.dropped)
         add(table.INDEX_OLDER, decision.older)

@@ -26,15 +26,15 @@ class Parts(NamedTuple):
 
     Attributes:
         documents: how many it has records of, forgotten ones included.
-        eras: how many it keeps.
-        runs: how many runs a tier has; ``open`` is the one that grows.
-        cells: how many cells the runs of a tier have.
+        time_slices: how many it keeps.
+        runs: how many runs a level has; ``memtable`` is the one that grows.
+        postings: how many postings the runs of a level have.
     """
 
     documents: int
-    eras: int
+    time_slices: int
     runs: Mapping[str, int]
-    cells: Mapping[str, int]
+    postings: Mapping[str, int]
 
 
 class StoreFigures(Protocol):
@@ -63,7 +63,7 @@ class StoreFigures(Protocol):
         """Return how many eras it has given back since it was made."""
 
     def parts(self) -> Parts:
-        """Return how many documents, eras, runs and cells it has."""
+        """Return how many documents, time slices, runs and postings it has."""
 
 
 class ShardStore(StoreFigures, Protocol):

@@ -58,16 +58,18 @@ class ShardFigures:
                 {shard: store.pending_compaction_bytes() for shard, store in shown.items()},
             ),
             (table.INDEX_KEPT_DOCUMENTS, {shard: of.documents for shard, of in parts.items()}),
-            (table.INDEX_ERAS, {shard: of.eras for shard, of in parts.items()}),
+            (table.INDEX_TIME_SLICES, {shard: of.time_slices for shard, of in parts.items()}),
             (table.INDEX_OLDEST_SECONDS, {s: age for s, age in ages.items() if age is not None}),
         ):
             metrics.show(gauge, {(shard,): value for shard, value in values.items()})
         for gauge, counts in (
             (table.INDEX_RUNS, {shard: of.runs for shard, of in parts.items()}),
-            (table.INDEX_CELLS, {shard: of.cells for shard, of in parts.items()}),
+            (table.INDEX_POSTINGS, {shard: of.postings for shard, of in parts.items()}),
         ):
-            by_tier = {(shard, tier): n for shard, of in counts.items() for tier, n in of.items()}
-            metrics.show(gauge, by_tier)
+            by_level = {
+                (shard, level): n for shard, of in counts.items() for level, n in of.items()
+            }
+            metrics.show(gauge, by_level)
         self._count(metrics, stores)
 
     def _count(self, metrics: Metrics, stores: Mapping[int, StoreFigures]) -> None:
@@ -81,7 +83,7 @@ class ShardFigures:
         self._eras = {shard: store.expired_eras() for shard, store in stores.items()}
         for shard, count in self._eras.items():
             # A store that was rebuilt, or came from a snapshot, has given back fewer.
-            metrics.add(table.INDEX_EXPIRED_ERAS, max(0, count - eras.get(shard, count)))
+            metrics.add(table.INDEX_EXPIRED_TIME_SLICES, max(0, count - eras.get(shard, count)))
 
 
 class DateReports:

@@ -47,7 +47,7 @@ def test_samples_get_the_same_answers(sample: str) -> None:
 
 
 def test_a_crowd_of_near_copies_gets_the_same_answers_with_other_rules(tmp_path: Path) -> None:
-    """Buckets are full, and finer ones too; many documents stand for others."""
+    """Buckets are full, and overflow buckets too; many documents stand for others."""
     documents = [{"id": ident, "text": text} for ident, text in near_copies(600, seed=5)]
     config = tmp_path / "small.toml"
     config.write_text("[index]\nbucket_capacity = 2\nmax_matches = 3\nabsorb = 0.99\n")

@@ -37,7 +37,7 @@ from worker.index.store import BandStore
 from worker.index.store_reader import matches_of
 
 LEVELS = 5
-"""How many finer buckets there are behind one another."""
+"""How many overflow buckets there are behind one another."""
 RUN_DOCUMENTS = 3
 """So few that some documents are in runs, and others in the open one."""
 

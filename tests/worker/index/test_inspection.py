@@ -30,7 +30,7 @@ WRITES = FAN_IN + 5
 
 
 def filled(path: Path) -> BandStore:
-    """Return a store of shard 1 of 2 with runs of two tiers, an open run, and grown buckets."""
+    """Return a store of shard 1 of 2 with runs of two tiers, a memtable, and grown buckets."""
     header: dict[str, str | int | float | bool] = {"shard": 1, "shards": 2, "bucket_capacity": 32}
     store = BandStore(path, header, options=StoreOptions(run_documents=RUN))
     for offset in range(WRITES):

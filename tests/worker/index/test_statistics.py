@@ -23,7 +23,7 @@ COLUMNS = [0, 1, 2, 3]
 
 
 def filled(path: Path, window: int | None, seed: int) -> None:
-    """Make a store with runs, an open run, buckets of all sizes, and forgotten documents."""
+    """Make a store with runs, a memtable, buckets of all sizes, and forgotten documents."""
     rules = replace(RULES, window_ms=window, capacity=5)
     events = with_forgotten(drawn_documents(700, seed, crowded=True), seed)
     store = BandStore(path, {"test": 1}, options=StoreOptions(run_documents=3, window_ms=window))

@@ -233,7 +233,7 @@ def damage(path: Path, share: float = 0.5) -> None:
 
 
 def test_a_block_that_cannot_be_read_is_never_taken_for_absent_cells(tmp_path: Path) -> None:
-    """RocksDB's iterator, which reads the cells of the open run, ends there silently."""
+    """RocksDB's iterator, which reads the cells of the memtable, ends there silently."""
     store = BandStore(tmp_path / "s", HEADER)
     for offset in range(3):
         fill(store, offset, 2_000)

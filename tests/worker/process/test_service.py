@@ -162,7 +162,7 @@ def test_a_worker_says_what_it_takes_of_its_memory(tmp_path: Path) -> None:
     assert share("write_buffers") == shares.write_buffers
     assert share("lanes") == shares.lanes
     assert share("cache") == shares.most_cache
-    assert taken("cells") == store.held_bytes() > 0
+    assert taken("postings") == store.held_bytes() > 0
     assert 0 < (taken("write_buffers") or 0) < shares.write_buffers
     store.close()
 

@@ -244,7 +244,7 @@ def test_it_says_what_it_takes_of_its_memory_and_has_fetched(tmp_path: Path) -> 
         assert share("worker") == 512 << 20
         stores: list[BandStore] = []
         server.site.following.use(lambda found: stores.extend(found.values()))
-        assert taken("cells") == sum(one.held_bytes() for one in stores) > 0
+        assert taken("postings") == sum(one.held_bytes() for one in stores) > 0
         assert share("write_buffers") == shares.write_buffers
         # It produces nothing.
         assert queued("produced") is None

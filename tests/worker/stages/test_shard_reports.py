@@ -79,7 +79,7 @@ class Aging:
         return self.expired
 
     def parts(self) -> Parts:
-        return Parts(0, 1, {"open": 1}, {"open": 0})
+        return Parts(0, 1, {"memtable": 1}, {"memtable": 0})
 
 
 def test_how_far_back_shards_reach() -> None:
@@ -111,7 +111,7 @@ def test_waits_of_all_shards_are_counted_once() -> None:
 
 def test_eras_are_counted_from_when_a_shard_is_first_seen() -> None:
     metrics, figures = Metrics(), ShardFigures()
-    expired = partial(metrics.value, table.INDEX_EXPIRED_ERAS)
+    expired = partial(metrics.value, table.INDEX_EXPIRED_TIME_SLICES)
     figures.stores(metrics, {0: Aging(1.0, 2), 1: Aging(1.0, 1)})
     assert expired() == 0
     figures.stores(metrics, {0: Aging(1.0, 2), 1: Aging(1.0, 4)})
@@ -161,15 +161,15 @@ def test_what_a_shard_consists_of_is_shown_by_tier(tmp_path: Path) -> None:
         fill(store, offset, 16)
     figures.stores(metrics, {1: store})
     assert metrics.value(table.INDEX_KEPT_DOCUMENTS, "1") == 11 * 16
-    assert metrics.value(table.INDEX_ERAS, "1") == 1
-    cells = metrics.numbers(table.INDEX_CELLS)
-    # Each document has a cell for its bucket, and one for its id.
-    assert sum(cells.values()) + 11 * 16 == metrics.value(table.INDEX_KEYS, "1")
-    assert cells == {("1", "open"): 32, ("1", "0"): 64, ("1", "1"): 256}
-    assert metrics.numbers(table.INDEX_RUNS) == {("1", "open"): 1, ("1", "0"): 2, ("1", "1"): 1}
+    assert metrics.value(table.INDEX_TIME_SLICES, "1") == 1
+    postings = metrics.numbers(table.INDEX_POSTINGS)
+    # Each document has a posting for its bucket, and one for its id.
+    assert sum(postings.values()) + 11 * 16 == metrics.value(table.INDEX_KEYS, "1")
+    assert postings == {("1", "memtable"): 32, ("1", "0"): 64, ("1", "1"): 256}
+    assert metrics.numbers(table.INDEX_RUNS) == {("1", "memtable"): 1, ("1", "0"): 2, ("1", "1"): 1}
     figures.stores(metrics, {})
     store.close()
-    for gauge in (table.INDEX_CELLS, table.INDEX_RUNS, table.INDEX_KEPT_DOCUMENTS):
+    for gauge in (table.INDEX_POSTINGS, table.INDEX_RUNS, table.INDEX_KEPT_DOCUMENTS):
         assert metrics.numbers(gauge) == {}
 
 
