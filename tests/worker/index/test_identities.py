@@ -63,7 +63,7 @@ def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     for offset, document in enumerate([first, *later], 1):
         decision = store.decide(batch([document], COLUMNS), rules)
         store.apply(decision, offset=offset, documents=1)
-    assert store.parts().eras > 1
+    assert store.parts().time_slices > 1
     gone = store.decide(batch([first.id], COLUMNS), rules)
     assert (gone.known, gone.forgotten) == ([first.id], 2)
     store.flush()

@@ -144,6 +144,6 @@ def test_readers_see_nothing_of_a_write_before_they_wait(tmp_path: Path, era: in
     assert readers.waited == writes
     parts = store.parts()
     assert parts.runs["1"] == 1
-    assert parts.eras == (1 if era is None else 2)
+    assert parts.time_slices == (1 if era is None else 2)
     check_everything(store)
     store.close()

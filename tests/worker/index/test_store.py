@@ -131,7 +131,7 @@ def test_a_store_keeps_the_size_of_runs_that_it_was_made_with(tmp_path: Path) ->
         fill(store, 2 * offset + 1, 100)
         fill(store, 2 * offset + 2, 100)
         parts = store.parts()
-        assert parts.cells["0"] == 2 * 100 * parts.runs["0"]  # Those of ids are cells, too.
+        assert parts.postings["0"] == 2 * 100 * parts.runs["0"]  # Those of ids are postings, too.
         assert len(store.contents().buckets()) == 200 * (offset + 1)
         store.close()
 
