@@ -45,7 +45,7 @@ def named(store: BandStore) -> list[str]:
 
 
 def tiers(store: BandStore) -> set[str]:
-    return set(store.parts().runs) - {"open"}
+    return set(store.parts().runs) - {"memtable"}
 
 
 def check(store: BandStore) -> None:

@@ -44,7 +44,7 @@ def test_runs_are_merged_so_that_there_are_never_many(tmp_path: Path) -> None:
         filled.append(fill(store, offset, WRITE, COLUMNS))
         runs = store.parts().runs
         assert all(runs.get(tier, 0) <= FAN_IN + 1 for tier in ("0", "1"))
-    assert runs.keys() == {"open", "0", "1"}
+    assert runs.keys() == {"memtable", "0", "1"}
     check_everything(store)
     for documents in filled[::20]:
         answers = store.reader().query(documents, RULES)
@@ -74,7 +74,7 @@ def test_merging_goes_on_where_a_store_was_closed_or_killed(
             store.close()
             store = opened(path)
     assert reopened == 2
-    assert store.parts().runs.keys() == {"open", "0", "1"}
+    assert store.parts().runs.keys() == {"memtable", "0", "1"}
     check_everything(store)
     store.close()
 

@@ -102,7 +102,7 @@ def test_a_store_knows_what_is_absent_as_soon_as_it_is_opened(tmp_path: Path) ->
         inserted.append(fill(store, turn + 1, 100))
         store.close()
     store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-    assert store.parts().runs.keys() == {"open", "0", "1"}
+    assert store.parts().runs.keys() == {"memtable", "0", "1"}
     store.close()
 
 
