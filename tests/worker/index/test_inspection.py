@@ -38,7 +38,7 @@ def filled(path: Path) -> BandStore:
     documents = random_documents(3, first=store.inserted, columns=COLUMNS)
     documents.keys[1] = 7
     store.apply(store.decide(documents, RULES), offset=WRITES, documents=3)
-    assert store.parts().runs.keys() == {"open", "0", "1"}
+    assert store.parts().runs.keys() == {"memtable", "0", "1"}
     return store
 
 
