@@ -78,8 +78,8 @@ def test_a_scrape_of_many_partitions_and_shards_is_small() -> None:
     for metric in table.TABLE:
         if "shard" in metric.labels and not isinstance(metric, Counter | Histogram):
             for shard in range(shards):
-                for tier in range(9 if "tier" in metric.labels else 1):
-                    more = [f"{tier}"] * (len(metric.labels) - 1)
+                for level in range(9 if "level" in metric.labels else 1):
+                    more = [f"{level}"] * (len(metric.labels) - 1)
                     metrics.set(metric, 123_456_789.0, str(shard), *more)
     said = exposition(metrics)
     assert said.count(b"\n") > partitions * (shards + 2)
