@@ -19,6 +19,7 @@ from tests.oracle.index import NaiveIndex
 from tests.support.corpus import examples
 from tests.support.filling import random_documents
 from tests.worker.index.decisions import (
+    CROWDED,
     RULES,
     SLOTS,
     Document,
@@ -136,6 +137,17 @@ def test_what_is_removed_was_never_there(
         index.sequences += range(100, 100 + len(later))
         found.append(index.judged(batch(later, COLUMNS)))
     assert found[0] == found[1]
+
+
+def test_a_hot_bucket_that_loses_a_leader_is_judged_again() -> None:
+    """The last document was compared with the leaders; one that moves up stands for it."""
+    keys = 0, 2, 0, 0
+    rows = [(1, 2), (0, 4), (0, 2), (0, 0)]
+    documents = [Document(number, *row, keys) for number, row in enumerate(rows)]
+    both = judged(documents, [1], CROWDED)
+    both.core.remove(np.array([1]), np.array([0, 2, 3]))
+    without = judged([documents[0], *documents[2:]], [1], CROWDED)
+    assert both.matches(documents) == without.matches(documents)
 
 
 def test_thousands_of_buckets_are_found_as_the_tables_grow() -> None:

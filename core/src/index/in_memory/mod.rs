@@ -208,7 +208,11 @@ impl MemoryIndex {
             if left.len() == bucket.entries.len() {
                 return Ok(()); // Entries stood for them.
             }
-            if left.iter().map(|&entry| entry as usize).eq(rows.iter().copied()) {
+            // In a hot bucket, later documents were compared with the leaders.
+            let leaders = self.config.rules.leaders();
+            let led = bucket.entries.len() > leaders
+                && left.get(..leaders) != Some(&bucket.entries[..leaders]);
+            if !led && left.iter().map(|&entry| entry as usize).eq(rows.iter().copied()) {
                 column.put(key, left.iter().map(|&entry| entry as u32).collect(), false);
                 return Ok(()); // They stood for nothing.
             }

@@ -5,7 +5,7 @@
 //! `f7`         the store's own: pages of records with former bytes still in files
 //! `f8`         earlier documents with the same id, by number (8 bytes); see `id_list`
 //! `f9`         renewals of documents, by number (8 bytes); see `layout`
-//! `fa`         grown buckets, by time slice (4 bytes), column and key; see `time slices` and `layout`
+//! `fa`         grown buckets, by time slice (4 bytes), column and key; see `layout`
 //! `fb`         pages of postings, by run, slot of the column, and page; see `postings`
 //! `fc`         filters of runs, in parts: by run, slot of the column, and first page
 //! `fd`         postings of the memtable, by the number of the first document of a write (8 bytes)
@@ -15,6 +15,8 @@
 //! ===========  ==================================================================================
 //!
 //! Numbers in keys are big-endian. Keys from `ffheader` on that are not named here are the store's.
+
+use smallvec::{SmallVec, smallvec};
 
 use super::checksum::hex;
 use crate::index::reader::Damaged;
@@ -30,7 +32,8 @@ pub const RECORDS: u8 = 0xfe;
 pub const GONE: &[u8] = b"\xffgone";
 pub const RUNS: &[u8] = b"\xffruns";
 
-pub type Key = Vec<u8>;
+/// Most keys have at most 16 bytes: they take no memory of their own.
+pub type Key = SmallVec<[u8; 16]>;
 
 /// A half-open range of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +45,7 @@ pub struct Range {
 impl Range {
     /// All keys of a kind.
     pub fn all(kind: u8) -> Self {
-        Self { low: vec![kind], high: vec![kind + 1] }
+        Self { low: smallvec![kind], high: smallvec![kind + 1] }
     }
 
     /// The keys of one run in `PAGES` or `FILTERS`.
@@ -52,23 +55,29 @@ impl Range {
 
     /// The keys of a kind with numbers below one.
     pub fn below(kind: u8, number: u64) -> Self {
-        Self { low: vec![kind], high: number_key(kind, number) }
+        Self { low: smallvec![kind], high: number_key(kind, number) }
     }
 
     /// The grown buckets of the time slices before one.
     pub fn grown_before(slice: u32) -> Self {
-        Self { low: vec![GROWN], high: run_key(GROWN, slice) }
+        Self { low: smallvec![GROWN], high: run_key(GROWN, slice) }
     }
+}
+
+fn joined<const PARTS: usize>(parts: [&[u8]; PARTS]) -> Key {
+    let mut key = Key::new();
+    parts.iter().for_each(|part| key.extend_from_slice(part));
+    key
 }
 
 /// A kind, then a number of 4 bytes: that of a run or of a time slice.
 fn run_key(kind: u8, number: u32) -> Key {
-    [&[kind][..], &number.to_be_bytes()].concat()
+    joined([&[kind], &number.to_be_bytes()])
 }
 
-/// The key of a number in `OPEN_RUN`, `RECORDS` and the like.
+/// The key of a number in `MEMTABLE`, `RECORDS` and the like.
 pub fn number_key(kind: u8, number: u64) -> Key {
-    [&[kind][..], &number.to_be_bytes()].concat()
+    joined([&[kind], &number.to_be_bytes()])
 }
 
 /// The number in a key that `number_key` made.
@@ -83,7 +92,7 @@ pub fn number_in(key: &[u8]) -> Result<u64, Damaged> {
 
 /// The key of what a bucket has grown to in a time slice.
 pub fn grown_key(slice: u32, column: u8, hash: u64) -> Key {
-    [&[GROWN][..], &slice.to_be_bytes(), &[column], &hash.to_be_bytes()].concat()
+    joined([&[GROWN], &slice.to_be_bytes(), &[column], &hash.to_be_bytes()])
 }
 
 /// The place of a page, or of a part of a filter: a run, a column's slot, a page.
@@ -97,7 +106,7 @@ pub struct Place {
 impl Place {
     /// Its key in `PAGES` or `FILTERS`.
     pub fn key(self, kind: u8) -> Key {
-        [&[kind][..], &self.run.to_be_bytes(), &[self.slot], &self.page.to_be_bytes()].concat()
+        joined([&[kind], &self.run.to_be_bytes(), &[self.slot], &self.page.to_be_bytes()])
     }
 
     /// The place in a key that `key` made.

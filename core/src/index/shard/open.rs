@@ -63,7 +63,7 @@ impl Opening {
 
     /// The keys that must be read first.
     pub fn keys(&self) -> [Key; 3] {
-        [RUNS.to_vec(), GONE.to_vec(), page_key(page_of(self.inserted).0)]
+        [Key::from_slice(RUNS), Key::from_slice(GONE), page_key(page_of(self.inserted).0)]
     }
 
     /// Take the values of `keys`.

@@ -21,7 +21,7 @@ pub fn page_key(page: u64) -> Key {
     number_key(RECORDS, page)
 }
 
-/// The with its checksum bytes of a page. An error says that a record is too long.
+/// The key and the bytes of a page, with their checksum. An error says that a record is too long.
 pub fn pack<R: AsRef<[u8]>>(page: u64, records: &[R]) -> Result<(Key, Vec<u8>), Damaged> {
     let key = page_key(page);
     let records = records.iter().map(AsRef::as_ref);

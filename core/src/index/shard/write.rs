@@ -89,7 +89,7 @@ impl<'a> Write<'a> {
     pub fn done(mut self) -> (Writes, PendingWrite) {
         self.writes.inserted = self.end();
         if self.list != self.shard.list {
-            self.writes.puts.push((RUNS.to_vec(), self.list.pack()));
+            self.writes.puts.push((Key::from_slice(RUNS), self.list.pack()));
             self.made.list = Some(self.list);
         }
         (self.writes, self.made)
@@ -180,7 +180,7 @@ impl<'a> Write<'a> {
             return Ok(());
         }
         if self.shard.all_kept {
-            self.put(GONE.to_vec(), Vec::new());
+            self.put(Key::from_slice(GONE), Vec::new());
         }
         let (last, _) = page_of(self.shard.inserted);
         for some in forgotten.chunk_by(|one, next| page_of(*one).0 == page_of(*next).0) {

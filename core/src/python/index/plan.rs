@@ -11,6 +11,7 @@ use super::found::{PyDecision, PyMatches};
 use super::shard::Snapshot;
 use crate::index::config::IndexConfig;
 use crate::index::decision::{Decision, MetBucket};
+use crate::index::shard::keys::Key;
 use crate::index::shard::plan::Plan;
 use crate::index::shard::reads::ReadKey;
 use crate::index::shard::writes::Writes;
@@ -186,10 +187,10 @@ impl PyWrites {
     fn of(py: Python<'_>, writes: Writes, clock: &[u8]) -> Self {
         let bytes = |bytes: &[u8]| PyBytes::new(py, bytes).unbind();
         let mut made = 0;
-        let mut pair = |(one, other): &(Vec<u8>, Vec<u8>)| {
-            made += other.len();
+        let mut pair = |(key, value): &(Key, Vec<u8>)| {
+            made += value.len();
             yielding(py, &mut made);
-            (bytes(one), bytes(other))
+            (bytes(key), bytes(value))
         };
         let tables = writes.tables.iter().map(|table| {
             (table.run, table.pages.iter().map(&mut pair).collect(), table.finished, table.last)

@@ -53,7 +53,7 @@ impl Memory {
     pub fn write(&mut self, writes: Writes) {
         self.put_tables(writes.tables);
         for range in &writes.ranges {
-            let keys: Vec<Key> = self.range(range).map(|(key, _)| key.to_vec()).collect();
+            let keys: Vec<Key> = self.range(range).map(|(key, _)| Key::from_slice(key)).collect();
             keys.iter().for_each(|key| drop(self.keys.remove(key)));
         }
         for key in &writes.deletes {
