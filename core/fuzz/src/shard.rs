@@ -13,9 +13,9 @@ use _core::index::config::IndexConfig;
 use _core::index::in_memory::{Given, MemoryIndex};
 use _core::index::reader::Damaged;
 use _core::index::rules::{Rules, SameId};
-use _core::index::shard::state::Settings;
 use _core::index::shard::checksum::{add_checksum, verify_checksum};
 use _core::index::shard::keys::Key;
+use _core::index::shard::state::Settings;
 use _core::index::shard::tests::store::Memory;
 
 use crate::input::{Input, spoil};

@@ -7,9 +7,9 @@ use _core::index::clock::Clock;
 use _core::index::config::IndexConfig;
 use _core::index::decision::{Decision, Matches};
 use _core::index::reader::Damaged;
-use _core::index::shard::tests::store::Memory;
 use _core::index::shard::plan::Plan;
 use _core::index::shard::state::{Settings, Shard};
+use _core::index::shard::tests::store::Memory;
 use _core::index::shard::writes::Writes;
 
 /// A shard and its store.

@@ -6,7 +6,6 @@
 
 use _core::index::clock::{Clock, Dated, NO_TIME};
 use _core::index::rules::{Rules, SameId};
-use _core::index::shard::state::Settings;
 use _core::index::shard::checksum::{add_checksum, verify_checksum};
 use _core::index::shard::contents::Contents;
 use _core::index::shard::id_list::IdList;
@@ -14,6 +13,7 @@ use _core::index::shard::keys::{self, MEMTABLE, Place, RUNS, grown_key, number_k
 use _core::index::shard::layout::{pack_bucket, pack_renewals, unpack_bucket, unpack_renewals};
 use _core::index::shard::memtable::{Added, Memtable, pack_added, unpack_added};
 use _core::index::shard::run_list::{ID_COLUMN, Merging, Run, RunList};
+use _core::index::shard::state::Settings;
 use _core::index::shard::{open::Opening, run};
 use _core::index::verdict::{self, VerdictMatch};
 

@@ -4,7 +4,7 @@
 //!
 //! - an entry that is all but identical to the document absorbs it (`Rules::absorb`): the document
 //!   isn't inserted there, since whatever matches it matches the entry, too;
-//! - in a hot bucket (`Rules::hot`), the leaders, which came first, are compared one by one. The
+//! - in a hot bucket (`Rules::leaders`), the leaders, which came first, are compared one by one. The
 //!   first that is similar enough (`Rules::absorbs_similar`) absorbs the document, and no later entry
 //!   is compared. If no leader does, and the bucket is full, any entry that similar does;
 //! - otherwise the document is inserted. If the bucket is full (`Rules::capacity`), it goes on to an
